@@ -1,0 +1,7 @@
+"""``python -m envdoctor``."""
+
+import sys
+
+from envdoctor.cli import main
+
+sys.exit(main())

@@ -1,0 +1,37 @@
+"""Runs rules against facts."""
+
+from collections.abc import Iterable
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import Absence, Facts, Unavailable
+from envdoctor.model.finding import Finding, Outcome, Report, Status, Undecided
+from envdoctor.model.rule import KNOWLEDGE_BASE, Rule
+
+
+def diagnose(facts: Facts, kb: KnowledgeBase, rules: Iterable[Rule[...]]) -> Report:
+    """Run every rule; one that crashes never takes the others down."""
+    return Report(facts=facts, outcomes=tuple(_run(rule, facts, kb) for rule in rules))
+
+
+def _run(rule: Rule[...], facts: Facts, kb: KnowledgeBase) -> Outcome:
+    needed = {name: getattr(facts, name) for name in rule.needs}
+    missing = {name: fact for name, fact in needed.items() if isinstance(fact, Unavailable)}
+    if missing:
+        # What does not exist here explains better than what could not be read.
+        not_applicable = [fact for fact in missing.values() if fact.absence is Absence.NOT_APPLICABLE]
+        reasons = tuple(dict.fromkeys(fact.reason for fact in not_applicable or missing.values()))
+        return Outcome(rule=rule, status=Status.SKIPPED if not_applicable else Status.UNKNOWN, reasons=reasons)
+
+    used = {name: getattr(facts, name) for name in rule.uses}
+    arguments = needed | {name: fact for name, fact in used.items() if not isinstance(fact, Unavailable)}
+    if rule.asks_kb:
+        arguments[KNOWLEDGE_BASE] = kb
+    try:
+        conclusions = tuple(rule.check(**arguments))
+    except Exception as exc:  # noqa: BLE001  the one broad except: a rule's bug must not hide the other findings
+        return Outcome(rule=rule, status=Status.CRASHED, reasons=(f"{type(exc).__name__}: {exc}",))
+
+    findings = tuple(conclusion for conclusion in conclusions if isinstance(conclusion, Finding))
+    reasons = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, Undecided))
+    status = Status.FAILED if findings else Status.UNKNOWN if reasons else Status.PASSED
+    return Outcome(rule=rule, status=status, findings=findings, reasons=reasons)

@@ -1,0 +1,1 @@
+"""The nouns: frozen values, built from the standard library and `packaging` alone."""

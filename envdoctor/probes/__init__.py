@@ -1,0 +1,92 @@
+"""The machine in, facts out: every side effect of examining lives in this package, and nothing here judges."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from envdoctor.errors import ProbeError
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import Absence, Facts, Unavailable
+
+T = TypeVar("T")
+
+_NAMED_CARDS = Unavailable(
+    "cards were named with --gpu: this machine's driver and devices say nothing about them", Absence.NOT_APPLICABLE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to examine; empty values mean the default."""
+
+    python: str = ""  # path of an interpreter, or a version like "3.8"
+    prefix: str = ""  # folder of a venv or conda environment, or a bare site-packages
+    gpus: tuple[str, ...] = ()  # names of cards that are not here, as people spell them
+    driver: str = ""  # release of the driver that the named cards run under
+    deep: bool = False  # also look for device code outside the fatbin sections
+
+
+def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
+    """Run every probe; what one cannot find out becomes `Unavailable` and leaves the others standing.
+
+    Raises:
+        EnvironmentNotFoundError: there is no environment where *plan* says there is one.
+        UnknownGpuError: *plan* names a card that the knowledge base does not know.
+
+    """
+    from envdoctor.probes import (
+        distributions,
+        environ,
+        environment,
+        extensions,
+        host,
+        jit_cache,
+        libraries,
+        named_gpus,
+        nvml,
+        toolchain,
+        torch_build,
+        triton,
+    )
+
+    named = named_gpus.find_named_gpus(plan.gpus, kb)
+    # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
+    inquiry = None if named else nvml.start_inquiry()
+
+    examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
+    installed = _attempt(lambda: distributions.find_distributions(examined))
+    variables = environ.read_variables()
+    torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
+    device_code = _attempt(lambda: libraries.find_device_code(examined, installed, torch, deep=plan.deep))
+    machine = _attempt(host.read_host)
+
+    facts = {
+        "environment": examined,
+        "distributions": installed,
+        "torch": torch,
+        "triton": _attempt(lambda: triton.read_triton_build(examined, installed)),
+        "device_code": device_code,
+        "cpu_only_extensions": _attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, device_code)),
+        "jit_extensions": _attempt(lambda: jit_cache.find_jit_extensions(variables)),
+        "host": machine,
+        "variables": variables,
+        "toolchain": _attempt(lambda: toolchain.read_toolchain(variables)),
+    }
+    if inquiry is None:
+        driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _NAMED_CARDS
+        return Facts(**facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
+    answer = inquiry.finish()
+    return Facts(
+        **facts,
+        gpus=answer.gpus,
+        nvml=answer.session,
+        peer_access=answer.peer_access,
+        driver=_attempt(lambda: host.read_driver(machine, answer)),
+    )
+
+
+def _attempt(probe: Callable[[], T]) -> T | Unavailable:
+    try:
+        return probe()
+    except (ProbeError, OSError) as exc:
+        return Unavailable(str(exc))
