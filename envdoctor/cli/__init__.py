@@ -1,0 +1,60 @@
+"""The command line: a module `name` in this folder that holds a Click `command` is the command `name`."""
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+
+import click
+
+from envdoctor import __version__
+from envdoctor.errors import EnvdoctorError, ExitCode
+
+_NOT_COMMANDS = frozenset({"configuration", "options"})
+
+
+class _Commands(click.Group):
+    """The commands of this folder, each imported when it is called or when its help is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  Click's signature
+        names = (info.name for info in pkgutil.iter_modules(__path__))
+        return sorted(name for name in names if name not in _NOT_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="envdoctor")
+def cli() -> None:
+    """Say what breaks a PyTorch/CUDA environment on a GPU before the job starts.
+
+    Nothing is imported and nothing runs on the GPU: envdoctor reads files and asks the driver.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Click alone would end an interrupted run, a failed one and a bug with 1, which means "findings" here.
+    """
+    try:
+        result = cli.main(args, prog_name="envdoctor", standalone_mode=False)
+    except click.ClickException as exc:
+        exc.show()
+        return ExitCode.USAGE
+    except EnvdoctorError as exc:
+        click.echo(f"error: {exc}", err=True)
+        return exc.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  a bug must not end in Python's exit code 1
+        import traceback
+
+        traceback.print_exc()
+        click.echo(f"error: this is a bug of envdoctor {__version__}: please report it with the lines above", err=True)
+        return ExitCode.COULD_NOT_TELL
+    return result if isinstance(result, int) else ExitCode.OK
