@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Absence, Facts, Unavailable
-from envdoctor.model.finding import Finding, Outcome, Report, Status, Undecided
+from envdoctor.model.finding import Finding, NotApplicable, Outcome, Report, Status, Undecided
 from envdoctor.model.rule import KNOWLEDGE_BASE, Rule
 
 
@@ -32,6 +32,10 @@ def _run(rule: Rule[...], facts: Facts, kb: KnowledgeBase) -> Outcome:
         return Outcome(rule=rule, status=Status.CRASHED, reasons=(f"{type(exc).__name__}: {exc}",))
 
     findings = tuple(conclusion for conclusion in conclusions if isinstance(conclusion, Finding))
-    reasons = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, Undecided))
-    status = Status.FAILED if findings else Status.UNKNOWN if reasons else Status.PASSED
-    return Outcome(rule=rule, status=status, findings=findings, reasons=reasons)
+    undecided = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, Undecided))
+    if findings or undecided:
+        status = Status.FAILED if findings else Status.UNKNOWN
+        return Outcome(rule=rule, status=status, findings=findings, reasons=undecided)
+    not_applicable = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, NotApplicable))
+    status = Status.SKIPPED if not_applicable else Status.PASSED
+    return Outcome(rule=rule, status=status, reasons=not_applicable)

@@ -67,6 +67,13 @@ class Undecided:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """A rule yields this when its facts are there but hold nothing to judge, e.g. no GPU: silence would be a pass."""
+
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What one rule concluded about one machine."""

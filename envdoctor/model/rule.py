@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, fields
 from typing import Generic, ParamSpec
 
 from envdoctor.model.facts import Facts
-from envdoctor.model.finding import Finding, Severity, Undecided
+from envdoctor.model.finding import Finding, NotApplicable, Severity, Undecided
 
 P = ParamSpec("P")
 
 FACT_NAMES = frozenset(fact.name for fact in fields(Facts))
 KNOWLEDGE_BASE = "kb"
 
-Conclusions = Iterator[Finding | Undecided]
+Conclusions = Iterator[Finding | Undecided | NotApplicable]
 
 
 @dataclass(frozen=True, slots=True)
