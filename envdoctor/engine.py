@@ -36,6 +36,6 @@ def _run(rule: Rule[...], facts: Facts, kb: KnowledgeBase) -> Outcome:
     if findings or undecided:
         status = Status.FAILED if findings else Status.UNKNOWN
         return Outcome(rule=rule, status=status, findings=findings, reasons=undecided)
-    not_applicable = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, NotApplicable))
-    status = Status.SKIPPED if not_applicable else Status.PASSED
-    return Outcome(rule=rule, status=status, reasons=not_applicable)
+    nothing_to_judge = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, NotApplicable))
+    status = Status.SKIPPED if nothing_to_judge else Status.PASSED
+    return Outcome(rule=rule, status=status, reasons=nothing_to_judge)
