@@ -1,0 +1,1 @@
+"""Bytes in, values out: parsers of compiled files; any input gives a value or a `BinaryError`."""
