@@ -135,7 +135,9 @@ class TritonBuild:
     version: str
     ptxas: str | Unavailable  # path
     ptxas_version: CudaVersion | Unavailable
-    ptxas_archs: tuple[Arch, ...] | Unavailable  # the targets it accepts
+    # The targets that triton can have compiled: those that `ptxas` accepts, and from 10.0 on those of the
+    # `ptxas-blackwell` beside it instead, where there is one (triton 3.6 and later: backends/nvidia/compiler.py).
+    ptxas_archs: tuple[Arch, ...] | Unavailable
 
 
 # --- device code -------------------------------------------------------------------------------------------------
