@@ -1,18 +1,70 @@
 """The composition root: wires probes, rules and the knowledge base."""
 
+from dataclasses import dataclass
+from typing import TextIO
+
 from envdoctor import kb
 from envdoctor.engine import diagnose
+from envdoctor.errors import FactsError
+from envdoctor.model.codec import CodecError
 from envdoctor.model.facts import Facts
-from envdoctor.model.finding import Report
+from envdoctor.model.facts_file import load_facts
+from envdoctor.model.finding import Outcome, Report, Status
 from envdoctor.probes import Plan, collect
-from envdoctor.rules import load_rules
+from envdoctor.rules import find_rules, load_rules
+
+NOT_SELECTED = "not selected"
 
 
-def examine(plan: Plan) -> Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which rules run: each word is a code, the beginning of codes, or a name."""
+
+    select: tuple[str, ...] = ()  # empty: all
+    ignore: tuple[str, ...] = ()
+
+
+ALL_RULES = Selection()
+
+
+def examine(plan: Plan, selection: Selection = ALL_RULES) -> Report:
     """Collect the facts that *plan* asks for, and judge them."""
-    return judge(collect(plan, kb.load()))
+    return judge(find_facts(plan), selection)
 
 
-def judge(facts: Facts) -> Report:
-    """Judge facts that were collected before, here or on another machine."""
-    return diagnose(facts, kb.load(), load_rules())
+def find_facts(plan: Plan) -> Facts:
+    """Collect the facts that *plan* asks for."""
+    return collect(plan, kb.load())
+
+
+def read_facts(file: TextIO) -> Facts:
+    """Read facts that were collected before, here or on another machine.
+
+    Raises:
+        FactsError: the file is not what `envdoctor collect` writes; the message holds the path to the fault.
+
+    """
+    try:
+        return load_facts(file.read())
+    except (CodecError, UnicodeDecodeError) as exc:
+        raise FactsError(f"{file.name}: {exc}") from exc
+
+
+def judge(facts: Facts, selection: Selection = ALL_RULES) -> Report:
+    """Judge facts; a rule that *selection* leaves out is in the report as skipped.
+
+    Raises:
+        UnknownRuleError: a word of *selection* means no rule.
+
+    """
+    ignored = {rule.code for word in selection.ignore for rule in find_rules(word)}
+    selected = {rule.code for word in selection.select for rule in find_rules(word)}
+    chosen = (selected or {rule.code for rule in load_rules()}) - ignored
+    report = diagnose(facts, kb.load(), [rule for rule in load_rules() if rule.code in chosen])
+    left_out = [
+        Outcome(rule=rule, status=Status.SKIPPED, reasons=(NOT_SELECTED,))
+        for rule in load_rules()
+        if rule.code not in chosen
+    ]
+    outcomes = sorted((*report.outcomes, *left_out), key=lambda outcome: outcome.rule.code)
+    return Report(facts=facts, outcomes=tuple(outcomes))

@@ -42,4 +42,16 @@ class FactsError(EnvdoctorError):
 
 
 class ConfigurationError(EnvdoctorError):
-    """`[tool.envdoctor]` or `envdoctor.toml` says something that is not an option."""
+    """`[tool.envdoctor]` or `envdoctor.toml` says something that is not an option; the message names file and key."""
+
+    exit_code = ExitCode.USAGE
+
+
+class UnknownRuleError(EnvdoctorError):
+    """No rule has that code or name; the message lists the nearest."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ReportError(EnvdoctorError):
+    """The report could not be written to where it should go."""
