@@ -219,7 +219,7 @@ class Elf:
         return tuple(value for entry_tag, value in self.dynamic if entry_tag == tag)
 
     @cached_property
-    def _dynamic_strings(self) -> tuple[int, int]:
+    def dynamic_strings(self) -> tuple[int, int]:
         """Where the strings of the dynamic table begin and end in the file."""
         tables, sizes = self.dynamic_values(TAG_STRING_TABLE), self.dynamic_values(TAG_STRING_SIZE)
         if not tables or not sizes:
@@ -234,7 +234,7 @@ class Elf:
             BinaryError: there is no such string.
 
         """
-        start, end = self._dynamic_strings
+        start, end = self.dynamic_strings
         return self.reader.text(start + name_offset, end)
 
     def _dynamic_texts(self, tag: int) -> tuple[str, ...]:
