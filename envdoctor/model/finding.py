@@ -108,3 +108,8 @@ class Report:
     def with_status(self, status: Status) -> tuple[Outcome, ...]:
         """Return the outcomes that ended in *status*."""
         return tuple(outcome for outcome in self.outcomes if outcome.status is status)
+
+    def undecided(self) -> tuple[Outcome, ...]:
+        """Return the outcomes that leave something open: unknown, or failed with a part that could not be told."""
+        open_ended = {Status.UNKNOWN, Status.FAILED}
+        return tuple(outcome for outcome in self.outcomes if outcome.status in open_ended and outcome.reasons)
