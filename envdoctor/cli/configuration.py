@@ -9,7 +9,7 @@ import click
 from envdoctor.errors import ConfigurationError
 
 # Options of one run, not of a project.
-_NOT_CONFIGURABLE = frozenset({"config", "facts", "help", "output"})
+_NOT_CONFIGURABLE = frozenset({"config", "facts", "help", "is_redacted", "output"})
 _PATHS = frozenset({"prefix", "python"})
 
 

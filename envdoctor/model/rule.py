@@ -38,6 +38,15 @@ class Rule(Generic[P]):
         """The docstring: Markdown with five fixed headings; empty under ``python -OO``."""
         return inspect.getdoc(self.check) or ""
 
+    @property
+    def page(self) -> str:
+        """Everything about the rule, in Markdown."""
+        stripped = (
+            "This Python strips docstrings (`-OO`), and the explanation is one: run envdoctor without that switch."
+        )
+        head = f"# {self.code} {self.name}\n\n*{self.severity.name.lower()}*: {self.title}\n"
+        return f"{head}\n{self.explanation or stripped}\n"
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Finding]:
         """Run the check on given facts and return its findings; what it left undecided is dropped."""
         return [conclusion for conclusion in self.check(*args, **kwargs) if isinstance(conclusion, Finding)]

@@ -1,0 +1,29 @@
+"""``envdoctor collect``: facts for a bug report, or to be judged elsewhere."""
+
+from typing import TextIO
+
+import click
+
+from envdoctor import api
+from envdoctor.cli import options
+from envdoctor.errors import ExitCode
+from envdoctor.model.facts_file import dump_facts
+from envdoctor.probes import Plan
+from envdoctor.probes.redaction import find_identity, redact
+
+
+@click.command()
+@options.plan
+@click.option(
+    "--redact/--no-redact", "is_redacted", default=True, help="Leave out home directory, user name and host name."
+)
+@options.output
+@options.configuration
+def command(*, plan: Plan, is_redacted: bool, output: TextIO) -> int:
+    """Write what envdoctor finds out, unjudged, as JSON.
+
+    `envdoctor check --facts FILE` judges it, on any machine.
+    """
+    facts = api.find_facts(plan)
+    options.write(dump_facts(redact(facts, find_identity()) if is_redacted else facts), output)
+    return ExitCode.OK

@@ -1,0 +1,76 @@
+"""``envdoctor explain``: what a code means, and which code an error message belongs to."""
+
+import json
+from typing import TextIO
+
+import click
+
+from envdoctor import kb
+from envdoctor.cli import options
+from envdoctor.errors import ExitCode, UnknownRuleError
+from envdoctor.model.rule import Rule
+from envdoctor.rules import find_rules
+
+Rules = tuple[Rule[...], ...]
+
+
+@click.command()
+@click.argument("what", nargs=-1, required=True, metavar="CODE|NAME|MESSAGE")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@options.output
+@options.color
+def command(*, what: tuple[str, ...], format_: str, output: TextIO, color: str) -> int:
+    """Say what a code means, or which codes an error message belongs to.
+
+    For example `envdoctor explain ED201`, or `envdoctor explain "no kernel image is available"`.
+    """
+    rules = _find(" ".join(what))
+    if format_ == "text" and options.wants_color(output, color):
+        text = _paint(_markdown(rules), options.text_width(output))
+    else:
+        text = _json(rules) if format_ == "json" else _markdown(rules)
+    options.write(text, output)
+    return ExitCode.OK
+
+
+def _find(what: str) -> Rules:
+    codes = sorted({code for symptom in kb.load().symptoms() if symptom.matches(what) for code in symptom.codes})
+    if codes:
+        return tuple(rule for code in codes for rule in find_rules(code))
+    if " " in what.strip():
+        raise UnknownRuleError("no error message that envdoctor knows is in this text")
+    return find_rules(what)
+
+
+def _markdown(rules: Rules) -> str:
+    if len(rules) == 1:
+        return rules[0].page
+    listed = "".join(f"- {rule.code} {rule.name} ({rule.severity.name.lower()}): {rule.title}\n" for rule in rules)
+    return f"{listed}\nMore about one of them: `envdoctor explain {rules[0].code}`\n"
+
+
+def _json(rules: Rules) -> str:
+    described = [
+        {
+            "code": rule.code,
+            "name": rule.name,
+            "severity": rule.severity.name.lower(),
+            "title": rule.title,
+            "explanation": rule.explanation,
+        }
+        for rule in rules
+    ]
+    return json.dumps({"rules": described}, indent=2) + "\n"
+
+
+def _paint(markdown: str, width: int) -> str:
+    import io
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    page = io.StringIO()
+    Console(file=page, force_terminal=True, width=width, no_color=False, color_system="standard").print(
+        Markdown(markdown)
+    )
+    return page.getvalue()
