@@ -1,0 +1,67 @@
+"""Driver and GPUs through NVML, asked in a child with a deadline: on a sick host NVML hangs or crashes its caller."""
+
+import importlib.util
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from envdoctor.probes.nvml_answer import NvmlAnswer, Transcript, read_answer
+
+# NVML wakes every GPU of a host without persistence mode, one after the other, in about a second each.
+DEADLINE_SECONDS = 10.0
+_CHILD = Path(__file__).with_name("nvml_child.py")
+
+
+class Inquiry:
+    """NVML being asked, while the caller does something else."""
+
+    def __init__(self, child: "subprocess.Popen[bytes] | None", failure: str, deadline: float) -> None:
+        self._child = child
+        self._failure = failure
+        self._patience = deadline
+        self._end = time.monotonic() + deadline
+
+    def finish(self) -> NvmlAnswer:
+        """Wait for the answer, at most until the deadline; what NVML told before it hung or crashed stands."""
+        if self._child is None:
+            return read_answer(Transcript.parse(b"", self._failure))
+        # A child that is done by now may still have to be read.
+        remaining = max(self._end - time.monotonic(), 0.5)
+        try:
+            records, complaints = self._child.communicate(timeout=remaining)
+        except subprocess.TimeoutExpired as exc:
+            self.abandon()
+            return read_answer(Transcript.parse(exc.stdout or b"", f"no answer within {self._patience:g} seconds"))
+        return read_answer(Transcript.parse(records, _describe_end(self._child.returncode, complaints)))
+
+    def abandon(self) -> None:
+        """Stop asking, if the child still runs."""
+        if self._child is None or self._child.poll() is not None:
+            return
+        self._child.kill()
+        # A process inside a hung driver does not die: it is left behind.
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout=1)
+
+
+def start_inquiry(deadline: float = DEADLINE_SECONDS) -> Inquiry:
+    """Start asking NVML and return at once; no CUDA context is created."""
+    bindings = importlib.util.find_spec("pynvml")
+    folder = Path(bindings.origin).parent if bindings and bindings.origin else ""
+    # -I and -S: neither the caller's folder, nor PYTHONPATH, nor site-packages can get in the way or cost time.
+    command = [sys.executable, "-I", "-S", str(_CHILD), str(folder)]
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as exc:
+        return Inquiry(None, f"the program that asks it did not start: {exc}", deadline)
+    return Inquiry(child, "", deadline)
+
+
+def _describe_end(return_code: int, complaints: bytes) -> str:
+    if return_code < 0:
+        return f"crash ({signal.Signals(-return_code).name})"
+    last_line = complaints.decode(errors="replace").strip().rpartition("\n")[2]
+    return f"the program that asks it ended with {return_code}" + (f": {last_line}" if last_line else "")

@@ -1,0 +1,185 @@
+"""The program that asks NVML, run as a child: a sick driver can hang or crash whoever calls it.
+
+Run as ``python -I -S nvml_child.py FOLDER_OF_PYNVML``. It writes JSON, two lines per call: the question
+``[function, gpu, ...]``, then what came back: ``{"value": ...}``, ``{"error": [number, name, words]}`` or
+``{"nonsense": words}``. A question without an answer is where NVML hung or crashed; ``"end"`` is the last line.
+
+Nothing is interpreted here and nothing of envdoctor is imported: the start of this process is on the clock.
+No CUDA context is created: NVML needs none.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+LIBRARY = "libnvidia-ml.so.1"
+
+# Numbers of nvml.h. Those of nvidia-ml-py will not do: its NVML_P2P_CAPS_INDEX_READ is the tuple (0,).
+LIBRARY_NOT_FOUND = (12, "NVML_ERROR_LIBRARY_NOT_FOUND")
+FUNCTION_NOT_FOUND = (13, "NVML_ERROR_FUNCTION_NOT_FOUND")
+TEMPERATURE_OF_GPU = 0
+UNCORRECTED, VOLATILE = 1, 0
+PEER_READ, PEER_WRITE = 0, 1
+
+# A function, its arguments after the device, the fields taken from the structure that it returns.
+Question = tuple[str, tuple[int, ...], tuple[str, ...]]
+IDENTITY: tuple[Question, ...] = (
+    ("nvmlDeviceGetName", (), ()),
+    ("nvmlDeviceGetUUID", (), ()),
+    ("nvmlDeviceGetCudaComputeCapability", (), ()),
+    ("nvmlDeviceGetPciInfo", (), ("busId",)),
+    ("nvmlDeviceGetBrand", (), ()),
+)
+STATE: tuple[Question, ...] = (
+    ("nvmlDeviceGetComputeMode", (), ()),
+    ("nvmlDeviceGetMemoryInfo", (), ("total", "free")),
+    ("nvmlDeviceGetComputeRunningProcesses", (), ("pid", "usedGpuMemory")),
+    ("nvmlDeviceGetEccMode", (), ()),
+    ("nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), ()),
+    ("nvmlDeviceGetRetiredPagesPendingStatus", (), ()),
+    ("nvmlDeviceGetRemappedRows", (), ()),
+    ("nvmlDeviceGetPowerManagementLimit", (), ()),
+    ("nvmlDeviceGetPowerManagementDefaultLimit", (), ()),
+    ("nvmlDeviceGetTemperature", (TEMPERATURE_OF_GPU,), ()),
+    ("nvmlDeviceGetCurrPcieLinkWidth", (), ()),
+    ("nvmlDeviceGetMaxPcieLinkWidth", (), ()),
+    ("nvmlDeviceGetCurrPcieLinkGeneration", (), ()),
+    ("nvmlDeviceGetMaxPcieLinkGeneration", (), ()),
+    ("nvmlDeviceGetPersistenceMode", (), ()),
+    ("nvmlDeviceGetBAR1MemoryInfo", (), ("bar1Total",)),
+)
+MIG_INSTANCE: tuple[Question, ...] = (
+    ("nvmlDeviceGetUUID", (), ()),
+    ("nvmlDeviceGetName", (), ()),
+    ("nvmlDeviceGetMemoryInfo", (), ("total",)),
+)
+# Drivers before R535 know the reasons for low clocks under the second name only.
+CLOCK_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+
+
+class Questioner:
+    """Calls NVML and writes down every question before it is asked, and every answer."""
+
+    def __init__(self, nvml: Any, records: TextIO) -> None:
+        self.nvml = nvml
+        self.records = records
+        self.error_names = {value: name for name, value in vars(nvml).items() if name.startswith("NVML_ERROR_")}
+
+    def ask(self, function: str, subject: tuple[int, ...], *arguments: Any, fields: tuple[str, ...] = ()) -> Any:
+        """Return what NVML returns, True where that is nothing, None where it fails.
+
+        *subject* tells which GPU the question is about; *fields* are what is written of a structure.
+        """
+        write(self.records, [function, *subject])
+        if not hasattr(self.nvml, function):
+            write(self.records, {"error": [*FUNCTION_NOT_FOUND, "not in this nvidia-ml-py"]})
+            return None
+        try:
+            value = getattr(self.nvml, function)(*arguments)
+        except self.nvml.NVMLError as exc:
+            name = self.error_names.get(exc.value, f"NVML_ERROR_{exc.value}")
+            write(self.records, {"error": [exc.value, name, str(exc)]})
+            return None
+        except UnicodeDecodeError as exc:
+            write(self.records, {"nonsense": f"not text: {exc.object!r}"})
+            return None
+        write(self.records, {"value": recordable(value, fields)})
+        return True if value is None else value
+
+    def ask_all(self, questions: tuple[Question, ...], subject: tuple[int, ...], device: Any) -> None:
+        """Ask a table of questions about one device."""
+        for function, arguments, fields in questions:
+            self.ask(function, subject, device, *arguments, fields=fields)
+
+
+def recordable(value: Any, fields: tuple[str, ...]) -> Any:
+    """Take the fields of a structure, or of each one in a list; a handle is only known to exist."""
+    if fields and isinstance(value, list):
+        return [recordable(item, fields) for item in value]
+    if fields:
+        return [getattr(value, field) for field in fields]
+    return value if isinstance(value, (int, str, list, tuple)) else True
+
+
+def write(records: TextIO, record: Any) -> None:
+    """Write one line that survives whatever happens to this process next."""
+    records.write(json.dumps(record, separators=(",", ":")) + "\n")
+    records.flush()
+
+
+def load_library(records: TextIO) -> bool:
+    """Load NVML ahead of nvidia-ml-py, which hides the loader's reason and the path."""
+    write(records, ["dlopen"])
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError as exc:
+        write(records, {"error": [*LIBRARY_NOT_FOUND, str(exc)]})
+        return False
+    write(records, {"value": next(mapped_paths("libnvidia-ml.so"), LIBRARY)})
+    return True
+
+
+def mapped_paths(part: str) -> Iterator[str]:
+    """Yield the files mapped into this process whose path holds *part* (proc(5), /proc/pid/maps: the sixth field)."""
+    # pathlib would take longer to import than NVML to answer.
+    with open("/proc/self/maps", encoding="utf-8", errors="backslashreplace") as maps:  # noqa: PTH123
+        yield from (line.rstrip("\n").split(maxsplit=5)[5] for line in maps if part in line)
+
+
+def ask_everything(questioner: Questioner) -> None:
+    """Ask about the driver, then who the GPUs are, then how they are: what is needed most comes first."""
+    if not questioner.ask("nvmlInit", ()):
+        return
+    questioner.ask("nvmlSystemGetDriverVersion", ())
+    questioner.ask("nvmlSystemGetCudaDriverVersion", ())
+    count = questioner.ask("nvmlDeviceGetCount", ()) or 0
+    handles = {gpu: questioner.ask("nvmlDeviceGetHandleByIndex", (gpu,), gpu) for gpu in range(count)}
+    devices = {gpu: handle for gpu, handle in handles.items() if handle}
+    for gpu, device in devices.items():
+        questioner.ask_all(IDENTITY, (gpu,), device)
+    for gpu, device in devices.items():
+        questioner.ask_all(STATE, (gpu,), device)
+        ask_about_mig(questioner, gpu, device)
+        ask_about_clocks(questioner, gpu, device)
+    for first, second in itertools.combinations(devices, 2):
+        for direction in (PEER_READ, PEER_WRITE):
+            subject = (first, second, direction)
+            questioner.ask("nvmlDeviceGetP2PStatus", subject, devices[first], devices[second], direction)
+
+
+def ask_about_mig(questioner: Questioner, gpu: int, device: Any) -> None:
+    """Ask for the slices of a GPU; a slot that holds none answers NVML_ERROR_NOT_FOUND."""
+    mode = questioner.ask("nvmlDeviceGetMigMode", (gpu,), device)
+    if not mode or not mode[0]:
+        return
+    slots = questioner.ask("nvmlDeviceGetMaxMigDeviceCount", (gpu,), device) or 0
+    for slot in range(slots):
+        if instance := questioner.ask("nvmlDeviceGetMigDeviceHandleByIndex", (gpu, slot), device, slot):
+            questioner.ask_all(MIG_INSTANCE, (gpu, slot), instance)
+
+
+def ask_about_clocks(questioner: Questioner, gpu: int, device: Any) -> None:
+    """Ask why the clocks are low, under the older name where the newer one fails."""
+    for function in CLOCK_REASONS:
+        if questioner.ask(function, (gpu,), device) is not None:
+            return
+
+
+def main() -> None:
+    """Answer on what was standard output, which is closed to the library: it might print something."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as records:
+        os.dup2(2, 1)
+        if load_library(records):
+            sys.path.append(sys.argv[1])
+            import pynvml
+
+            ask_everything(Questioner(pynvml, records))
+        write(records, "end")
+
+
+if __name__ == "__main__":
+    main()
