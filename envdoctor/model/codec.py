@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import types
 import typing
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, Union
 
@@ -52,7 +53,7 @@ def _build(kind: Any, data: Any, path: str) -> Any:
     if kind is Unavailable:
         return _build_unavailable(data, path)
     if issubclass(kind, enum.Enum):
-        return _construct(kind, path, data)
+        return _construct(lambda: kind(data), kind, path)
     if hasattr(kind, "_fields"):
         return _build_named_tuple(kind, data, path)
     if dataclasses.is_dataclass(kind):
@@ -99,7 +100,7 @@ def _build_dataclass(kind: Any, data: Any, path: str) -> Any:
     if unknown := data.keys() - hints.keys():
         raise CodecError(f"{path}: unknown field {min(unknown)!r} of a {kind.__name__}")
     values = {name: _build(hints[name], item, f"{path}.{name}") for name, item in data.items()}
-    return _construct(kind, path, **values)
+    return _construct(lambda: kind(**values), kind, path)
 
 
 def _build_unavailable(data: Any, path: str) -> Unavailable:
@@ -109,9 +110,9 @@ def _build_unavailable(data: Any, path: str) -> Unavailable:
     return Unavailable(data["unavailable"], absence)
 
 
-def _construct(kind: Any, path: str, *args: Any, **values: Any) -> Any:
+def _construct(make: Callable[[], Any], kind: Any, path: str) -> Any:
     try:
-        return kind(*args, **values)
+        return make()
     except (TypeError, ValueError) as exc:
         raise CodecError(f"{path}: not a {kind.__name__}: {exc}") from exc
 
