@@ -285,6 +285,7 @@ def a_host(**changes: Any) -> Host:
         shm_free=32 << 30,
         cpu_count=16,
         total_memory=64 << 30,
+        mps_directory="",
     )
     return replace(host, **changes)
 

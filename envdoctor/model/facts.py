@@ -374,6 +374,7 @@ class Host:
     shm_free: int | Unavailable
     cpu_count: int
     total_memory: int | Unavailable
+    mps_directory: str | Unavailable = NOT_PROBED  # where CUDA programs find a running MPS daemon; "" when none runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

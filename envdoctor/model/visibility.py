@@ -35,7 +35,7 @@ class Visibility:
     gpus: tuple[Gpu, ...]
     certain: bool = True  # False: it cannot be told which of `gpus` are meant
     setting: str | None = None  # the value of CUDA_VISIBLE_DEVICES; None when it is not set
-    entries: tuple[str, ...] = ()  # the entries of the setting that CUDA reads
+    entries: tuple[str, ...] = ()  # the entries before the first that is faulty or ends the list
     fault: EntryFault | None = None
     faulty_entry: str = ""
 
@@ -80,7 +80,7 @@ def _visible_by_ordinal(setting: str, gpus: tuple[Gpu, ...], *, in_pci_order: bo
     words = setting.split(",")
     ordinals = [int(match[1]) for match in takewhile(bool, map(_ORDINAL.match, words)) if match]
     if (position := _first_repetition(ordinals)) is not None:
-        return _nothing_visible(setting, words[position])
+        return _nothing_visible(setting, words, position)
     valid = list(takewhile(lambda ordinal: ordinal < len(gpus), ordinals))
     visible = Visibility(
         gpus=tuple(gpus[ordinal] for ordinal in valid),
@@ -99,10 +99,10 @@ def _visible_by_uuid(setting: str, gpus: tuple[Gpu, ...]) -> Visibility:
     words = setting.split(",")
     named = list(takewhile(lambda word: word.startswith("GPU-"), words))
     if (position := _first_repetition(named)) is not None:
-        return _nothing_visible(setting, words[position])
+        return _nothing_visible(setting, words, position)
     found = _look_up(named, lambda word: [gpu for gpu in gpus if gpu.uuid.startswith(word)])
     if (position := _first_repetition(found)) is not None:
-        return _nothing_visible(setting, words[position])
+        return _nothing_visible(setting, words, position)
     visible = Visibility(gpus=tuple(found), setting=setting, entries=tuple(named[: len(found)]))
     if all(gpu.uuid for gpu in gpus):
         return _with_fault(visible, words)
@@ -145,5 +145,11 @@ def _with_fault(visible: Visibility, words: list[str]) -> Visibility:
     return replace(visible, fault=EntryFault.UNKNOWN, faulty_entry=unread[0].strip())
 
 
-def _nothing_visible(setting: str, repeated: str) -> Visibility:
-    return Visibility(gpus=(), setting=setting, fault=EntryFault.REPEATED, faulty_entry=repeated.strip())
+def _nothing_visible(setting: str, words: list[str], repeated: int) -> Visibility:
+    return Visibility(
+        gpus=(),
+        setting=setting,
+        entries=tuple(word.strip() for word in words[:repeated]),
+        fault=EntryFault.REPEATED,
+        faulty_entry=words[repeated].strip(),
+    )
