@@ -130,13 +130,13 @@ class TorchBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TritonBuild:
-    """The triton of the environment and the `ptxas` inside it, which compiles for the GPU."""
+    """The triton of the environment and the `ptxas` that it starts, which compiles for the GPU."""
 
     version: str
-    ptxas: str | Unavailable  # path
+    ptxas: str | Unavailable  # path: what TRITON_PTXAS_PATH names where it names a file, else the one inside triton
     ptxas_version: CudaVersion | Unavailable
     # The targets that triton can have compiled: those that `ptxas` accepts, and from 10.0 on those of the
-    # `ptxas-blackwell` beside it instead, where there is one (triton 3.6 and later: backends/nvidia/compiler.py).
+    # `ptxas-blackwell` beside it instead, where there is one (triton 3.3 and later: backends/nvidia/compiler.py).
     ptxas_archs: tuple[Arch, ...] | Unavailable
 
 

@@ -64,7 +64,7 @@ def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
         "environment": examined,
         "distributions": installed,
         "torch": torch,
-        "triton": _attempt(lambda: triton.read_triton_build(examined, installed)),
+        "triton": _attempt(lambda: triton.read_triton_build(examined, installed, variables)),
         "device_code": device_code,
         "cpu_only_extensions": _attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, device_code)),
         "jit_extensions": _attempt(lambda: jit_cache.find_jit_extensions(variables)),
