@@ -1,9 +1,13 @@
 """What `import NAME` would find on the search path of the examined interpreter, from file names alone."""
 
+import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from envdoctor.model.facts import Environment
+
+_LONGEST_SOURCE = 1 << 16
 
 
 def find_import_packages(environment: Environment, name: str) -> tuple[Path, ...]:
@@ -11,17 +15,58 @@ def find_import_packages(environment: Environment, name: str) -> tuple[Path, ...
 
     Folders without ``__init__.py`` come last: Python takes one as a namespace package when it finds nothing else.
     """
-    folders = [Path(entry.path) / name for entry in environment.search_path]
-    unique = list({folder.resolve(): folder for folder in reversed(folders) if folder.is_dir()}.values())[::-1]
-    return tuple(sorted(unique, key=lambda folder: not (folder / "__init__.py").is_file()))
+    folders = [os.path.join(entry, name) for entry in _entries(environment, name)]
+    unique = {os.path.realpath(folder): folder for folder in reversed(folders) if os.path.isdir(folder)}
+    in_order = [Path(folder) for folder in reversed(unique.values())]
+    return tuple(sorted(in_order, key=lambda folder: not os.path.isfile(folder / "__init__.py")))
 
 
 def find_shadowing_modules(environment: Environment, package: Path) -> Iterator[Path]:
     """Yield the single files, e.g. ``torch.py``, that are imported instead of *package*."""
-    for entry in environment.search_path:
-        folder = Path(entry.path)
-        if folder == package.parent:
+    for entry in _entries(environment, package.name):
+        if Path(entry) == package.parent:
             return  # within one folder a package comes before a file
         for suffix in (".py", *environment.extension_suffixes):
-            if (module := folder / f"{package.name}{suffix}").is_file():
+            if os.path.isfile(module := Path(entry, f"{package.name}{suffix}")):
                 yield module
+
+
+def _entries(environment: Environment, name: str) -> Iterator[str]:
+    """Yield the folders that are searched for *name*: the import hook of an editable install finds its own only."""
+    for entry in environment.search_path:
+        if not entry.origin.startswith("editable ") or entry.origin == f"editable {name}":
+            yield entry.path
+
+
+def read_constants(source: Path) -> dict[str, object]:
+    """Read the constants that a small module assigns, with or without annotations, without executing it.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not Python.
+
+    """
+    with source.open(encoding="utf-8", errors="replace") as file:
+        return parse_constants(file.read(_LONGEST_SOURCE))
+
+
+def parse_constants(text: str) -> dict[str, object]:
+    """Read the constants that the text of a module assigns.
+
+    Raises:
+        ValueError: it is not Python.
+
+    """
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, RecursionError, MemoryError) as exc:
+        raise ValueError(f"it is not Python: {exc}") from exc
+    constants: dict[str, object] = {}
+    for statement in statements:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value))
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=value))
+            ):
+                constants[name] = value
+    return constants

@@ -1,5 +1,6 @@
 """The torch that the examined interpreter would import, read from its files: nothing of it is executed."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def read_torch_build(
 
 def _is_torch(folder: Path) -> bool:
     """Whether there is more in a folder than users and caches leave in one."""
-    return any((folder / name).exists() for name in ("__init__.py", "version.py", "lib"))
+    return any(os.path.exists(folder / name) for name in ("__init__.py", "version.py", "lib"))
 
 
 # --- architectures and ABI ---------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ def _find_rivals(environment: Environment, packages: list[Path]) -> Iterator[str
 def _find_problems(torch: TorchFiles) -> Iterator[str]:
     if torch.version_file.problem:
         yield torch.version_file.problem
-    if not (torch.root / "__init__.py").is_file():
+    if not os.path.isfile(torch.root / "__init__.py"):
         yield "`torch/__init__.py` is missing, as after an interrupted uninstall"
     yield from _find_metadata_problems(torch)
     yield from _find_module_problems(torch)

@@ -1,17 +1,16 @@
 """What belongs to an installed torch on disk: version.py, metadata, extension module, libraries."""
 
-import ast
+import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchFlavour
 from envdoctor.model.versions import CudaVersion
+from envdoctor.probes.import_path import read_constants
 
 _PROJECTS = frozenset({"torch", "pytorch", "torch-nightly"})  # "pytorch" is conda's name
-_LONGEST_VERSION_FILE = 1 << 16
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9.]+)?$")
 
 # conda-forge keeps torch's libraries in the `lib` of the environment.
@@ -32,14 +31,15 @@ class VersionFile:
     problem: str = ""
 
 
-def parse_version_file(text: str) -> VersionFile:
-    """Read the constants that version.py assigns, with or without annotations.
+def read_version_file(path: Path) -> VersionFile:
+    """Read the constants that version.py assigns.
 
     Raises:
+        OSError: the file cannot be read.
         ValueError: it is not Python, or does not assign `__version__`.
 
     """
-    values = dict(_constants(text))
+    values = read_constants(path)
     version = values.get("__version__")
     if not isinstance(version, str):
         raise ValueError("it does not assign `__version__`")  # noqa: TRY004  about the text, not about an argument
@@ -53,19 +53,6 @@ def parse_version_file(text: str) -> VersionFile:
         debug=debug if isinstance(debug, bool) else None,
         tells_cuda="cuda" in values,
     )
-
-
-def _constants(text: str) -> Iterator[tuple[str, object]]:
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, RecursionError, MemoryError) as exc:
-        raise ValueError(f"it is not Python: {exc}") from exc
-    for statement in statements:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)):
-                yield name, value
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=value)):
-                yield name, value
 
 
 def _text(value: object) -> str | None:
@@ -104,10 +91,8 @@ class TorchFiles:
     @cached_property
     def version_file(self) -> VersionFile:
         """What version.py says, or for want of it the metadata."""
-        path = self.root / "version.py"
         try:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                return parse_version_file(file.read(_LONGEST_VERSION_FILE))
+            return read_version_file(self.root / "version.py")
         except (OSError, ValueError) as exc:
             problem = f"`version.py` cannot be read: {exc.strerror if isinstance(exc, OSError) else exc}"
         versions = (owner.version for owner in self.owners)
@@ -143,7 +128,7 @@ class TorchFiles:
         if own := self.libraries.get(name):
             return own
         candidates = (folder / name for folder in self._other_folders)
-        return next((candidate for candidate in candidates if candidate.is_file()), None)
+        return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)
 
     @cached_property
     def _other_folders(self) -> tuple[Path, ...]:
