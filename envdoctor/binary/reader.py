@@ -29,8 +29,9 @@ class TruncatedError(BinaryError):
 class Reader(ABC):
     """Bytes that can be read at any offset."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, is_sequential: bool = False) -> None:
         self.size = size
+        self.is_sequential = is_sequential  # going back is expensive
 
     @abstractmethod
     def _fetch(self, offset: int, size: int) -> bytes:
@@ -108,7 +109,7 @@ class WindowReader(Reader):
     """A range of another reader, e.g. one member of an archive."""
 
     def __init__(self, outer: Reader, start: int, size: int) -> None:
-        super().__init__(size)
+        super().__init__(size, is_sequential=outer.is_sequential)
         self._outer = outer
         self._start = start
 
