@@ -1,5 +1,8 @@
 """Fixtures that many tests share."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 
 from envdoctor import kb as knowledge
@@ -9,3 +12,25 @@ from envdoctor.kb import KnowledgeBase
 @pytest.fixture(scope="session")
 def kb() -> KnowledgeBase:
     return knowledge.load()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="rewrite the expected texts under fixtures/")
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Compares texts with files, or rewrites the files."""
+
+    rewrites: bool
+
+    def check(self, text: str, file: Path) -> None:
+        if self.rewrites:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8"), "run `make golden` when the new text is right"
+
+
+@pytest.fixture(scope="session")
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(rewrites=request.config.getoption("--golden"))

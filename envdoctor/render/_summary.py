@@ -11,6 +11,7 @@ from envdoctor.model.finding import Report, Severity, Status
 T = TypeVar("T")
 
 _CODE_FACTS = frozenset({"torch", "device_code"})
+_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _NAMED_APART = 3
 
 
@@ -46,9 +47,7 @@ def verdicts(report: Report) -> tuple[CardVerdict, ...]:
 
 
 def _verdict(report: Report, gpu: Gpu) -> CardVerdict:
-    errors, warnings, infos = (
-        report.count(severity, gpu) for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO)
-    )
+    errors, warnings, infos = (report.count(severity, gpu) for severity in _NOUNS)
     if errors:
         verdict = Verdict.ERRORS
     elif warnings:
@@ -57,7 +56,7 @@ def _verdict(report: Report, gpu: Gpu) -> CardVerdict:
         verdict = Verdict.UNDECIDED
     else:
         verdict = Verdict.NOT_JUDGED if why_nothing_was_judged(report) else Verdict.OK
-    text = _describe(report, verdict, {"error": errors, "warning": warnings, "note": infos})
+    text = _describe(report, verdict, dict(zip(_NOUNS.values(), (errors, warnings, infos), strict=True)))
     return CardVerdict(gpu=gpu, verdict=verdict, errors=errors, warnings=warnings, infos=infos, text=text)
 
 
@@ -100,8 +99,8 @@ def summary(report: Report) -> str:
     """Return the one line for people in a hurry."""
     cards = verdicts(report)
     if not cards:
-        found = [count(report.count(severity), severity.name.lower()) for severity in reversed(Severity)]
-        return f"{', '.join(found)}; no GPU was judged ({_why_no_gpu(report.facts)}): name one with --gpu"
+        found = ", ".join(count(report.count(severity), noun) for severity, noun in _NOUNS.items())
+        return f"{found}; no GPU was judged ({_why_no_gpu(report.facts)}): name one with --gpu"
     by_text: dict[str, list[Gpu]] = {}
     for card in cards:
         by_text.setdefault(card.text, []).append(card.gpu)

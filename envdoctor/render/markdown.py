@@ -8,6 +8,9 @@ from envdoctor.model.finding import Finding, Outcome, Report, Status
 from envdoctor.render import RenderOptions
 from envdoctor.render._summary import header, rule_counts, summary, verdicts
 
+# What GitHub reads as markup in running text; an underscore inside a word is none.
+_MARKUP = re.compile(r"[\\<>|*\[\]]|(?<!\w)_|_(?!\w)")
+
 
 def render(report: Report, options: RenderOptions) -> str:
     """Write *report* as Markdown."""
@@ -65,7 +68,7 @@ def _list(heading: str, outcomes: tuple[Outcome, ...]) -> Iterator[str]:
 def _escape(text: str) -> str:
     """Keep text of foreign files from being read as markup; the code spans of our messages stay."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(part if part.startswith("`") else re.sub(r"([\\<>|*_\[\]])", r"\\\1", part) for part in parts)
+    return "".join(part if part.startswith("`") else _MARKUP.sub(r"\\\g<0>", part) for part in parts)
 
 
 def _code(text: str) -> str:

@@ -74,14 +74,14 @@ def _undecided(report: Report, width: int) -> Iterator[Line]:
     for reason, codes in _by_reason(report.undecided()).items():
         yield _BLANK
         yield from _wrap("unknown: ", reason, width, hang=2, style="bold magenta", text_style="bold")
-        yield from _wrap("  = not judged: ", codes, width, hang=6, style="blue")
+        yield from _wrap("  = left open: ", codes, width, hang=6, style="blue")
 
 
 def _crashed(outcome: Outcome, width: int) -> Iterator[Line]:
     yield _BLANK
     message = f"this rule has a bug, please report it: {'; '.join(outcome.reasons)}"
     yield from _wrap(f"crashed[{outcome.rule.code}]: ", message, width, hang=2, style="bold magenta")
-    yield from _wrap("  = not judged: ", outcome.rule.title, width, hang=6, style="blue")
+    yield from _wrap("  = left open: ", outcome.rule.title, width, hang=6, style="blue")
 
 
 def _quiet(report: Report, width: int) -> Iterator[Line]:

@@ -1,0 +1,98 @@
+"""The verdicts: above all, when "ok" must not be said."""
+
+import pytest
+
+from envdoctor.model.facts import Facts, Unavailable
+from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
+from envdoctor.render._summary import Verdict, summary, verdicts
+from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, healthy_facts
+from tests.render.reports import ALL_WELL, BUGGY, DRIVER_TOO_OLD, EVERYTHING, NO_DEVICE_CODE, ODD, REPORTS, failed
+
+PASSED = Outcome(rule=NO_DEVICE_CODE, status=Status.PASSED)
+NOTE = Finding(message="odd", evidence=(Evidence(source="s", value="v"),))
+
+
+def verdict_of(*outcomes: Outcome, facts: Facts | None = None) -> Verdict:
+    [card] = verdicts(Report(facts=facts or healthy_facts(), outcomes=outcomes))
+    return card.verdict
+
+
+def test_a_card_is_ok_when_its_code_was_judged_and_nothing_was_found() -> None:
+    assert verdict_of(PASSED) is Verdict.OK
+
+
+def test_a_note_leaves_a_card_ok() -> None:
+    report = Report(facts=healthy_facts(), outcomes=(PASSED, failed(ODD, NOTE)))
+
+    assert summary(report) == "ok, 1 note on NVIDIA GeForce RTX 4090"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome(rule=DRIVER_TOO_OLD, status=Status.UNKNOWN, reasons=("mute",)),
+        Outcome(rule=BUGGY, status=Status.CRASHED, reasons=("ValueError",)),
+        failed(ODD, NOTE, reasons=("half of it could not be read",)),
+    ],
+)
+def test_a_card_is_not_ok_while_a_rule_could_not_tell(outcome: Outcome) -> None:
+    assert verdict_of(PASSED, outcome) is Verdict.UNDECIDED
+
+
+def test_a_card_is_not_ok_when_there_is_no_code_to_judge() -> None:
+    facts = healthy_facts(torch=NO_TORCH, device_code=())
+
+    assert verdict_of(PASSED, facts=facts) is Verdict.NOT_JUDGED
+
+
+def test_a_library_with_code_is_enough_to_judge() -> None:
+    facts = healthy_facts(torch=NO_TORCH, device_code=(a_library("sm_80"),))
+
+    assert verdict_of(PASSED, facts=facts) is Verdict.OK
+
+
+@pytest.mark.parametrize("facts", [None, healthy_facts(device_code=Unavailable("denied"))])
+def test_a_card_is_not_ok_when_the_rules_about_code_were_left_out(facts: Facts | None) -> None:
+    skipped = Outcome(rule=NO_DEVICE_CODE, status=Status.SKIPPED, reasons=("not selected",))
+
+    assert verdict_of(skipped, facts=facts) is Verdict.NOT_JUDGED
+
+
+def test_every_card_has_its_own_verdict() -> None:
+    assert [card.verdict for card in verdicts(EVERYTHING)] == [Verdict.ERRORS, Verdict.WARNINGS]
+
+
+def test_cards_of_one_name_are_told_apart_by_their_number() -> None:
+    pair = healthy_facts(gpus=(a_gpu(index=0), a_gpu(index=1)))
+
+    assert summary(Report(facts=pair, outcomes=(PASSED,))) == "ok on GPU 0, GPU 1"
+
+
+def test_many_cards_with_the_same_verdict_are_counted() -> None:
+    eight = healthy_facts(gpus=tuple(a_gpu(index=index) for index in range(8)))
+
+    assert summary(Report(facts=eight, outcomes=(PASSED,))) == "ok on 8 GPUs"
+
+
+def test_different_verdicts_are_told_apart() -> None:
+    facts = healthy_facts(gpus=(a_named_gpu(), a_named_gpu("8.6", index=1, name="NVIDIA RTX A6000")))
+    on_first = Finding(message="bad", evidence=NOTE.evidence, gpus=(0,))
+    report = Report(facts=facts, outcomes=(failed(NO_DEVICE_CODE, on_first),))
+
+    assert summary(report) == "1 error on NVIDIA GeForce RTX 4090; ok on NVIDIA RTX A6000"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "reason"), [((), "NVML sees none"), (Unavailable("libnvidia-ml.so.1 is missing"), "is missing")]
+)
+def test_without_a_card_the_summary_says_how_to_name_one(gpus: tuple[()] | Unavailable, reason: str) -> None:
+    text = summary(Report(facts=healthy_facts(gpus=gpus), outcomes=(PASSED,)))
+
+    assert "ok" not in text
+    assert reason in text
+    assert text.endswith("name one with --gpu")
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if REPORTS[name] is not ALL_WELL])
+def test_only_the_healthy_report_says_ok(name: str) -> None:
+    assert "ok" not in summary(REPORTS[name]).split()
