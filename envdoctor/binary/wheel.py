@@ -107,7 +107,7 @@ def find_members(file: BinaryIO) -> Iterator[Member]:
     file.seek(0, 2)
     reader = FileReader(file.fileno(), file.tell())
     for info in directory:
-        if info.is_dir():
+        if info.filename.endswith("/"):
             continue
         try:
             yield Member(info.filename, _content(reader, info))
