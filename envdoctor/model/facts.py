@@ -226,7 +226,8 @@ class NvmlSession:
     library: str  # path of libnvidia-ml.so.1 where it can be told, else the name
     init: NvmlCode  # (0, "NVML_SUCCESS") when it started; (12, "NVML_ERROR_LIBRARY_NOT_FOUND") when there is none
     device_count: int | Unavailable
-    failed_calls: tuple[tuple[str, NvmlCode], ...] = ()  # (function, return value) of every other call that failed
+    # (function, return value) of every other call that failed; of calls about a GPU "nvmlDeviceGetName(1)".
+    failed_calls: tuple[tuple[str, NvmlCode], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,11 +151,11 @@ class Transcript:
         return NvmlCode(*answer["error"][:2]) if "error" in answer else _SUCCESS
 
     def failed_calls(self) -> Iterator[tuple[str, NvmlCode]]:
-        """Yield the calls that failed; a slot that holds no MIG instance is no failure."""
+        """Yield the calls that failed, with their GPU; a slot that holds no MIG instance is no failure."""
         for function, *subject in self.answers:
             code = self.code(function, *subject)
             if code and code != _SUCCESS and (function, code) != (_MIG_SLOT, _NOT_FOUND):
-                yield function, code
+                yield f"{function}({subject[0]})" if subject else function, code
 
 
 def read_answer(told: Transcript) -> NvmlAnswer:
@@ -173,7 +173,7 @@ def read_answer(told: Transcript) -> NvmlAnswer:
             library=library,
             init=_SUCCESS,
             device_count=count,
-            failed_calls=tuple(dict.fromkeys(told.failed_calls())),
+            failed_calls=tuple(told.failed_calls()),
         ),
         gpus=_derived(count, lambda number: tuple(_read_gpu(told, index) for index in range(number))),
         peer_access=_derived(count, lambda number: _read_peer_access(told, number)),
