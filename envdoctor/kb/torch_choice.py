@@ -1,0 +1,303 @@
+"""Finds the nearest torch that fits the devices, the driver, the Python and the pins, and says how to install it."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.torch_builds import X86_64, TorchBuildRow
+from envdoctor.model.arch import CodeKind, ComputeCapability
+from envdoctor.model.facts import (
+    DeviceCode,
+    Distribution,
+    Driver,
+    Environment,
+    Host,
+    LibraryRole,
+    MetadataKind,
+    TorchBuild,
+)
+from envdoctor.model.finding import Remedy
+from envdoctor.model.versions import DriverRelease
+
+# Released in step with torch, so they are replaced together with it.
+COMPANIONS = ("torchvision", "torchaudio", "torchtext")
+
+# conda's names of torch, of its companions, and of what chooses its build.
+_CONDA_NAMES = frozenset(
+    {"pytorch", "pytorch-cuda", "pytorch-gpu", "pytorch-mutex", "libtorch", "cpuonly", *COMPANIONS}
+)
+
+_MENTIONS_TORCH = re.compile(r"torch\s*(?:$|[^\w.\s-])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchWish:
+    """What a torch has to fit; what is None limits nothing."""
+
+    installed: TorchBuild
+    capability: ComputeCapability
+    beside: tuple[ComputeCapability, ...] = ()  # of other GPUs of the machine: to be served too, where one build can
+    environment: Environment | None = None
+    distributions: tuple[Distribution, ...] = ()
+    device_code: tuple[DeviceCode, ...] = ()
+    driver: Driver | None = None
+    host: Host | None = None
+
+    @property
+    def driver_release(self) -> DriverRelease | None:
+        """The driver that the build has to run on."""
+        release = self.driver.release_version if self.driver else None
+        return release if isinstance(release, DriverRelease) else None
+
+    @property
+    def python(self) -> tuple[int, ...] | None:
+        """The version of the examined interpreter."""
+        version = self.environment.python_version if self.environment else None
+        return version if isinstance(version, tuple) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pin:
+    """What one installed distribution demands of torch."""
+
+    distribution: str
+    specifier: SpecifierSet
+
+    def __str__(self) -> str:
+        return f"{self.distribution} (`torch{self.specifier}`)"
+
+
+def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
+    """Name the nearest build with machine code for the device of *wish*; where there is none, what stands in the way.
+
+    Nearest is the installed release with another CUDA version, then a newer release, and an older one only where
+    nothing else fits. What is not certain comes last.
+    """
+    platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
+    builds = [row for row in kb.torch_builds() if row.platform == platform and _has_code(row, wish.capability, kb)]
+    if not builds:
+        return Remedy(summary=f"no torch build is known that has code for {wish.capability} on {platform}")
+
+    runnable = [row for row in builds if _has_python(row, wish)]
+    if not runnable:
+        return _ask_for_another_python(builds, wish)
+    startable = [row for row in runnable if _has_glibc(row, wish)]
+    if not startable:
+        return _ask_for_another_system(runnable, wish)
+    drivable = [row for row in startable if _has_driver(row, wish, kb)]
+    if not drivable:
+        return _ask_for_another_driver(startable, wish, kb)
+    pins = tuple(_find_pins(wish))
+    pinned = [row for row in drivable if not _broken(pins, row)] or drivable
+    for_all = [row for row in pinned if all(_has_code(row, device, kb) for device in wish.beside)]
+    return _install(for_all or pinned, wish, pins, kb)
+
+
+# --- what fits ---------------------------------------------------------------------------------------------------
+
+
+def _has_code(row: TorchBuildRow, device: ComputeCapability, kb: KnowledgeBase) -> bool:
+    return any(arch.kind is CodeKind.SASS and kb.runs_on(arch, device) for arch in row.arch_list)
+
+
+def _has_python(row: TorchBuildRow, wish: TorchWish) -> bool:
+    if wish.environment is None or wish.python is None:
+        return True
+    is_free_threaded = any(re.match(r"\.cpython-\d+t-", suffix) for suffix in wish.environment.extension_suffixes)
+    return f"cp{wish.python[0]}{wish.python[1]}{'t' if is_free_threaded else ''}" in row.pythons
+
+
+def _has_glibc(row: TorchBuildRow, wish: TorchWish) -> bool:
+    if wish.host is None or not isinstance(wish.host.glibc, str):
+        return True
+    return Version(wish.host.glibc) >= Version(row.glibc_min)
+
+
+def _has_driver(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> bool:
+    return wish.driver_release is None or kb.driver_runs(wish.driver_release, row.cuda) is not False
+
+
+def _find_pins(wish: TorchWish) -> Iterator[_Pin]:
+    """Yield what the installed distributions demand of torch, as far as the installed one meets it."""
+    for distribution in wish.distributions:
+        if distribution.name in COMPANIONS or distribution.shadowed_by:
+            continue
+        for text in filter(_MENTIONS_TORCH.match, distribution.requires):
+            specifier = _read_specifier(text, wish)
+            if specifier and specifier.contains(wish.installed.version, prereleases=True):
+                yield _Pin(distribution=distribution.name, specifier=specifier)
+
+
+def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet | None:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return None  # pip of its time accepted more than the standard does; what cannot be read pins nothing
+    known = {"extra": ""}
+    if wish.python:
+        known |= {
+            "python_version": ".".join(map(str, wish.python[:2])),
+            "python_full_version": ".".join(map(str, wish.python)),
+        }
+    applies = requirement.marker is None or requirement.marker.evaluate(known)
+    return requirement.specifier if applies else None
+
+
+def _broken(pins: tuple[_Pin, ...], row: TorchBuildRow) -> tuple[_Pin, ...]:
+    return tuple(pin for pin in pins if not pin.specifier.contains(row.local_version, prereleases=True))
+
+
+# --- which of those ----------------------------------------------------------------------------------------------
+
+
+def _nearest(rows: list[TorchBuildRow], wish: TorchWish) -> TorchBuildRow:
+    return min(rows, key=lambda row: (row.uncertain, _distance(row, wish)))
+
+
+def _distance(row: TorchBuildRow, wish: TorchWish) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return _release_distance(row, wish), _cuda_distance(row, wish)
+
+
+def _release_distance(row: TorchBuildRow, wish: TorchWish) -> tuple[int, ...]:
+    """Order the same release first, then newer ones upwards, then older ones downwards; of a minor the last patch."""
+    candidate, installed = Version(row.version), _installed_version(wish)
+    if candidate.release == installed.release:
+        return (0,)
+    if candidate > installed:
+        return (1, candidate.major, candidate.minor, -candidate.micro)
+    return (2, -candidate.major, -candidate.minor, -candidate.micro)
+
+
+def _cuda_distance(row: TorchBuildRow, wish: TorchWish) -> tuple[int, ...]:
+    """Order by the distance to the CUDA version in use; where none is, the default build first, then older CUDA."""
+    used = wish.installed.build_cuda_version
+    number = row.cuda.major * 10 + row.cuda.minor
+    if used is None:
+        return (not row.on_pypi, number)
+    return (abs(number - used.major * 10 - used.minor), not row.on_pypi)
+
+
+def _installed_version(wish: TorchWish) -> Version:
+    try:
+        return Version(wish.installed.version)
+    except InvalidVersion:
+        return Version("0")  # a build of somebody's own: every release counts as newer
+
+
+# --- how to get it -----------------------------------------------------------------------------------------------
+
+
+def _install(rows: list[TorchBuildRow], wish: TorchWish, pins: tuple[_Pin, ...], kb: KnowledgeBase) -> Remedy:
+    row = _nearest(rows, wish)
+    relation = ("the same release", "the nearest newer release", "the nearest older release")[_relation(row, wish)]
+    parts = [f"install torch {row.local_version}, {relation} with code for {wish.capability}"]
+    parts += _reservations(row, wish, kb)
+    if broken := _broken(pins, row):
+        parts.append(f"no build satisfies {', '.join(map(str, broken))}, so replace that too")
+    nearer = min(rows, key=lambda row: _distance(row, wish))
+    if _relation(nearer, wish) < _relation(row, wish):
+        parts.append(f"{nearer.local_version} may exist too: that is not certain")
+    return Remedy(summary="; ".join(parts), commands=tuple(_commands(row, wish, kb)))
+
+
+def _relation(row: TorchBuildRow, wish: TorchWish) -> int:
+    return _release_distance(row, wish)[0]
+
+
+def _reservations(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
+    if wish.driver_release is None:
+        yield f"it needs driver {kb.minimum_driver(row.cuda)} or newer"
+    if row.uncertain:
+        yield "that this build exists and has that code is not certain"
+    if left_out := [str(device) for device in wish.beside if not _has_code(row, device, kb)]:
+        yield f"no build has code for {' and '.join(left_out)} too"
+    if compiled := sorted(_compiled_against_torch(wish)):
+        yield f"then build or install {', '.join(compiled)} anew for it"
+
+
+def _compiled_against_torch(wish: TorchWish) -> set[str]:
+    # A C++ extension fits the torch whose headers it was compiled with; another CUDA version can mean another C++ ABI.
+    return {
+        code.distribution
+        for code in wish.device_code
+        if code.role is LibraryRole.EXTENSION
+        and code.distribution not in {"", *COMPANIONS}
+        and any(name.startswith(("libtorch", "libc10")) for name in code.needed)
+    }
+
+
+def _commands(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
+    prefix = wish.environment.prefix if wish.environment else ""
+    by_conda = sorted(
+        distribution.name
+        for distribution in wish.distributions
+        if distribution.metadata_kind is MetadataKind.CONDA_META and distribution.name in _CONDA_NAMES
+    )
+    if by_conda:
+        # Left in place, both own the same files, and the next `conda install` brings conda's build back.
+        yield f"conda remove --prefix {shlex.quote(prefix)} {' '.join(by_conda)}"
+    words = [_pip_install(wish)]
+    if "torch" not in row.tagged and _relation(row, wish) == 0:
+        words.append("--force-reinstall")  # without a tag, another build of the release counts as installed already
+    words += [row.requirement, *_companion_requirements(row, wish, kb)]
+    if row.index_option:
+        words.append(row.index_option)
+    yield " ".join(words)
+
+
+def _pip_install(wish: TorchWish) -> str:
+    environment = wish.environment
+    if environment is None:
+        return "python -m pip install"
+    if isinstance(environment.interpreter, str):
+        return f"{shlex.quote(environment.interpreter)} -m pip install"
+    version = ".".join(map(str, wish.python[:2])) if wish.python else ""
+    return f"python{version} -m pip install --upgrade --target {shlex.quote(environment.prefix)}"
+
+
+def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
+    versions = kb.companions(row.version)
+    installed = {distribution.name for distribution in wish.distributions}
+    for project in COMPANIONS:
+        if project in installed:
+            yield row.companion_requirement(project, versions[project]) if project in versions else project
+
+
+# --- what stands in the way --------------------------------------------------------------------------------------
+
+
+def _ask_for_another_python(builds: list[TorchBuildRow], wish: TorchWish) -> Remedy:
+    row = _nearest(builds, wish)
+    pythons = [f"{tag[2]}.{tag[3:]}" for tag in row.pythons if not tag.endswith("t")]
+    here = ".".join(map(str, (wish.python or ())[:2]))
+    return Remedy(
+        summary=f"no torch with code for {wish.capability} runs on Python {here}: make an environment with another; "
+        f"torch {row.local_version} exists for Python {pythons[0]} to {pythons[-1]}"
+    )
+
+
+def _ask_for_another_system(builds: list[TorchBuildRow], wish: TorchWish) -> Remedy:
+    row = _nearest(builds, wish)
+    return Remedy(
+        summary=f"every torch with code for {wish.capability} needs a newer glibc than this system has: use a system "
+        f"or container image with glibc {row.glibc_min} or newer, then install torch {row.local_version}",
+        needs_admin=True,
+    )
+
+
+def _ask_for_another_driver(builds: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Remedy:
+    oldest = min(row.cuda.major for row in builds)  # each major version of CUDA has its own oldest driver
+    row = _nearest([row for row in builds if row.cuda.major == oldest], wish)
+    floor = kb.minimum_driver(row.cuda)
+    return Remedy(
+        summary=f"every torch with code for {wish.capability} needs a newer driver than {wish.driver_release}: "
+        f"redeploy on a host with driver {floor} or newer, then install torch {row.local_version}",
+        commands=tuple(_commands(row, wish, kb)),
+        needs_admin=True,
+    )

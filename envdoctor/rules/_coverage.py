@@ -1,0 +1,178 @@
+"""How the kernel containers of extensions fare on a device: natively, through PTX, or not at all."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from envdoctor.kb import Coverage, KnowledgeBase
+from envdoctor.model.arch import CodeKind, ComputeCapability, format_arch_list
+from envdoctor.model.facts import (
+    ContainerGroup,
+    DeviceCode,
+    Driver,
+    Host,
+    KernelCode,
+    LibraryRole,
+    TorchBuild,
+    Unavailable,
+)
+from envdoctor.model.finding import Evidence
+from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
+from envdoctor.rules._machine import LIBCUDA, winning_library
+
+# What tells variants of one library apart, of which a process loads one: the CUDA version that it was built with
+# (bitsandbytes: libbitsandbytes_cuda118.so), with or without cuBLASLt, or the architecture (sgl-kernel: sm90/, sm100/).
+_VARIANT = re.compile(r"(?<![A-Za-z])(sm|cuda|cu)_?(\d{2,3})[af]?(?:_nocublaslt)?(?=[/._-])")
+
+_SHOWN_LIBRARIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A device, and the newest PTX that its driver compiles (None: not known, taken as any)."""
+
+    compute_capability: ComputeCapability
+    ptx_isa: PtxIsaVersion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryCoverage:
+    """How one library fares on a target."""
+
+    code: DeviceCode
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributionCoverage:
+    """How the libraries of one distribution fare on a target; of variants of one library, the one that fares best."""
+
+    name: str  # of the distribution; the folder for libraries that none owns
+    libraries: tuple[LibraryCoverage, ...]
+    unreadable: tuple[DeviceCode, ...]
+
+    @property
+    def total(self) -> Coverage:
+        """The sums over the libraries."""
+        return _sum(one.coverage for one in self.libraries)
+
+
+def newest_ptx_isa(driver: Driver | None, host: Host | None, kb: KnowledgeBase) -> PtxIsaVersion | None:
+    """Return the newest PTX that the driver compiles: that of its own CUDA version. None when that is not known."""
+    if driver is None:
+        return None
+    libcuda = winning_library(host, LIBCUDA) if host and driver.source != "--driver" else None
+    if libcuda and libcuda.is_compat:
+        return _ptx_isa_of(libcuda.release, kb)  # the compiler comes with libcuda, not with the kernel module
+    if isinstance(driver.cuda_version, CudaVersion):
+        return kb.ptx_isa(driver.cuda_version)
+    return _ptx_isa_of(driver.release_version, kb)
+
+
+def _ptx_isa_of(release: DriverRelease | Unavailable, kb: KnowledgeBase) -> PtxIsaVersion | None:
+    cuda = kb.newest_cuda(release) if isinstance(release, DriverRelease) else None
+    return kb.ptx_isa(cuda) if cuda else None
+
+
+def cover(code: DeviceCode, target: Target, kb: KnowledgeBase) -> Coverage:
+    """Count how the containers of one library fare, under the driver of *target*."""
+    coverage = _sum(_cover_group(group, target, kb) for group in code.containers)
+    if coverage.native or coverage.jit or not _can_be_linked_anew(code, target, kb):
+        return coverage
+    return Coverage(native=0, jit=coverage.none, none=0)
+
+
+def cover_extensions(
+    device_code: tuple[DeviceCode, ...], torch: TorchBuild | None, target: Target, kb: KnowledgeBase
+) -> Iterator[DistributionCoverage]:
+    """Yield how every distribution with CUDA kernels fares on *target*; torch and NVIDIA's own are not extensions."""
+    extensions = (code for code in device_code if code.role is LibraryRole.EXTENSION)
+    for name, owned in _group_by(_owner, extensions).items():
+        variants = _group_by(_without_variant, owned).values()
+        libraries = tuple(_best_variant(group, torch, target, kb) for group in variants)
+        with_kernels = tuple(one for one in libraries if one.coverage.native + one.coverage.jit + one.coverage.none)
+        unreadable = tuple(code for code in owned if code.unreadable)
+        if with_kernels or unreadable:
+            yield DistributionCoverage(name=name, libraries=with_kernels, unreadable=unreadable)
+
+
+def describe_libraries(libraries: tuple[LibraryCoverage, ...]) -> tuple[Evidence, ...]:
+    """Say of the first few libraries what they were built for, and how many more there are."""
+    shown = tuple(
+        Evidence(source=short_path(one.code.library), value=describe_archs(one.code))
+        for one in libraries[:_SHOWN_LIBRARIES]
+    )
+    if more := len(libraries) - len(shown):
+        return (*shown, Evidence(source="device code", value=f"the same of {more} more libraries"))
+    return shown
+
+
+def describe_archs(code: DeviceCode) -> str:
+    """List the architectures that a library holds code for, machine code first, with the number of containers."""
+    archs = {entry.arch for group in code.containers for entry in group.code}
+    count = sum(group.count for group in code.containers)
+    in_order = tuple(sorted(archs, key=lambda arch: (arch.kind is not CodeKind.SASS, arch)))
+    return f"{count} kernel container{'s' if count > 1 else ''}: {format_arch_list(in_order)}"
+
+
+def short_path(library: str) -> str:
+    """Leave away what comes before the packages of an environment."""
+    return re.split(r"/(?:site|dist)-packages/", library)[-1]
+
+
+def _cover_group(group: ContainerGroup, target: Target, kb: KnowledgeBase) -> Coverage:
+    coverage = kb.coverage((group,), target.compute_capability)
+    if not coverage.jit or any(_compiles(entry, target, kb) for entry in group.code):
+        return coverage
+    return Coverage(native=coverage.native, jit=0, none=coverage.none + coverage.jit)
+
+
+def _compiles(entry: KernelCode, target: Target, kb: KnowledgeBase) -> bool:
+    if entry.arch.kind is not CodeKind.PTX or not kb.runs_on(entry.arch, target.compute_capability):
+        return False
+    return target.ptx_isa is None or entry.ptx_isa_version is None or entry.ptx_isa_version <= target.ptx_isa
+
+
+def _can_be_linked_anew(code: DeviceCode, target: Target, kb: KnowledgeBase) -> bool:
+    # Where no linked cubin fits the device, the driver compiles the relocatable PTX and links that: NVCC documentation,
+    # "JIT Linking Support". bitsandbytes carries its PTX only so.
+    entries = (entry for group in code.containers if group.relocatable for entry in group.code)
+    return any(_compiles(entry, target, kb) for entry in entries)
+
+
+def _best_variant(
+    variants: list[DeviceCode], torch: TorchBuild | None, target: Target, kb: KnowledgeBase
+) -> LibraryCoverage:
+    candidates = [code for code in variants if _is_built_for(code, torch)] or variants
+    covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in candidates]
+    return max(covered, key=lambda one: (one.coverage.native, one.coverage.jit))
+
+
+def _is_built_for(code: DeviceCode, torch: TorchBuild | None) -> bool:
+    cuda = torch.build_cuda_version if torch else None
+    marks = [digits for kind, digits in _VARIANT.findall(code.library.rpartition("/")[2]) if kind != "sm"]
+    return cuda is not None and any(digits in {f"{cuda.major}{cuda.minor}", str(cuda.major)} for digits in marks)
+
+
+def _owner(code: DeviceCode) -> str:
+    return code.distribution or code.library.rpartition("/")[0]
+
+
+def _without_variant(code: DeviceCode) -> str:
+    return _VARIANT.sub(r"\1*", short_path(code.library))
+
+
+def _group_by(key: Callable[[DeviceCode], str], codes: Iterable[DeviceCode]) -> dict[str, list[DeviceCode]]:
+    groups: dict[str, list[DeviceCode]] = {}
+    for code in codes:
+        groups.setdefault(key(code), []).append(code)
+    return groups
+
+
+def _sum(parts: Iterable[Coverage]) -> Coverage:
+    listed = tuple(parts)
+    return Coverage(
+        native=sum(part.native for part in listed),
+        jit=sum(part.jit for part in listed),
+        none=sum(part.none for part in listed),
+    )
