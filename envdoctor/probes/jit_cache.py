@@ -1,0 +1,110 @@
+"""Extensions that torch compiled at run time and keeps in a cache: those that the examined torch would load again."""
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+from packaging.version import InvalidVersion, Version
+
+from envdoctor.model.arch import Arch
+from envdoctor.model.facts import Absence, Environment, JitExtension, TorchBuild, Unavailable, Variable
+
+_BUILD_FILE = "build.ninja"
+_LONGEST_BUILD_FILE = 1 << 20
+_DEEPEST = 4  # some projects have slashes in the name of an extension, or a version below it
+
+# `get_default_build_root` and `_get_build_directory` in torch/utils/cpp_extension.py.
+_FIRST_IN_HOME = (1, 6)  # before: in the folder for temporary files
+_FIRST_WITH_TAG = (1, 10)  # before: one cache for every Python and CUDA
+
+_GENCODE = re.compile(r"-gencode[= ]arch=\S+?,code=(\S+)")
+_ARCH = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
+_TORCH_INCLUDE = re.compile(r"-(?:isystem |I)(\S*/torch/include)\s")
+_DEFAULT_TARGET = re.compile(r"^default (\S+)$", re.MULTILINE)
+
+
+def find_jit_extensions(
+    environment: Environment, torch: TorchBuild | Unavailable, variables: tuple[Variable, ...]
+) -> tuple[JitExtension, ...] | Unavailable:
+    """Find the compiled extensions in the cache that this torch uses under this Python."""
+    if isinstance(torch, Unavailable):
+        return torch
+    named = {variable.name: variable.value for variable in variables}
+    root = _cache_root(torch, named.get("TORCH_EXTENSIONS_DIR", ""))
+    has_tags = "TORCH_EXTENSIONS_DIR" not in named and _release(torch) >= _FIRST_WITH_TAG
+    folders = sorted(root.glob(_tag_pattern(environment, torch))) if has_tags else [root]
+    found = [extension for folder in folders for extension in _find_extensions(folder, folder.name if has_tags else "")]
+    if not found:
+        return Unavailable(f"torch keeps no compiled extension of this Python in `{root}`", Absence.NOT_APPLICABLE)
+    return tuple(found)
+
+
+def _cache_root(torch: TorchBuild, named: str) -> Path:
+    if named:
+        return Path(named)
+    if _release(torch) < _FIRST_IN_HOME:
+        return Path(tempfile.gettempdir(), "torch_extensions")
+    return Path(platformdirs.user_cache_dir("torch_extensions", appauthor=False))
+
+
+def _release(torch: TorchBuild) -> tuple[int, ...]:
+    try:
+        return Version(torch.version).release
+    except InvalidVersion:
+        return _FIRST_WITH_TAG
+
+
+def _tag_pattern(environment: Environment, torch: TorchBuild) -> str:
+    """Return a pattern for e.g. ``py38_cu111``: after the Python may come its flags (``py313t``)."""
+    version = environment.python_version
+    python = "" if isinstance(version, Unavailable) else "".join(map(str, version[:2]))
+    return f"py{python}*_{torch.build_cuda_version.tag if torch.build_cuda_version else 'cpu'}"
+
+
+def _find_extensions(cache: Path, tag: str) -> Iterator[JitExtension]:
+    for folder, subfolders, names in os.walk(cache):
+        depth = len(Path(folder).relative_to(cache).parts)
+        subfolders[:] = sorted(subfolders) if depth < _DEEPEST else []
+        if depth and (_BUILD_FILE in names or any(name.endswith(".so") for name in names)):
+            yield _read_extension(Path(folder), cache, tag)
+
+
+def _read_extension(folder: Path, cache: Path, tag: str) -> JitExtension:
+    build = _read_build_file(folder / _BUILD_FILE)
+    codes = (code for flag in _GENCODE.finditer(build) for code in _ARCH.findall(flag[1]))
+    include = _TORCH_INCLUDE.search(build)
+    return JitExtension(
+        name=str(folder.relative_to(cache)),
+        folder=str(folder),
+        cache_tag=tag,
+        library=_find_library(folder, build),
+        gencode=tuple(Arch.parse(code) for code in dict.fromkeys(codes)),
+        torch_include=include[1] if include else "",
+        lock_age_seconds=_age(folder / "lock"),
+    )
+
+
+def _read_build_file(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST_BUILD_FILE)
+    except OSError:
+        return ""
+
+
+def _find_library(folder: Path, build: str) -> str:
+    """Find what the build makes, "" when it has not (yet) been made."""
+    target = _DEFAULT_TARGET.search(build)
+    candidates = [folder / target[1]] if target else sorted(folder.glob("*.so"))
+    return next((str(library) for library in candidates if os.path.isfile(library)), "")
+
+
+def _age(path: Path) -> float | None:
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return None
