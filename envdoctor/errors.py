@@ -37,6 +37,12 @@ class UnknownGpuError(EnvdoctorError):
     exit_code = ExitCode.USAGE
 
 
+class DriverReleaseError(EnvdoctorError):
+    """What was named as a driver is not a release of one."""
+
+    exit_code = ExitCode.USAGE
+
+
 class FactsError(EnvdoctorError):
     """A facts file is not what `envdoctor collect` writes."""
 
