@@ -28,9 +28,9 @@ class Inquiry:
         """Wait for the answer, at most until the deadline; what NVML told before it hung or crashed stands."""
         if self._child is None:
             return read_answer(Transcript.parse(b"", self._failure))
-        # A child that is done by now may still have to be read.
-        remaining = max(self._end - time.monotonic(), 0.5)
         try:
+            # A child that is done by now may still have to be read.
+            remaining = max(self._end - time.monotonic(), 0.5)
             records, complaints = self._child.communicate(timeout=remaining)
         except subprocess.TimeoutExpired as exc:
             self.abandon()
@@ -39,9 +39,12 @@ class Inquiry:
 
     def abandon(self) -> None:
         """Stop asking, if the child still runs."""
-        if self._child is None or self._child.poll() is not None:
+        if self._child is None:
             return
         self._child.kill()
+        for pipe in (self._child.stdout, self._child.stderr):
+            if pipe:
+                pipe.close()
         # A process inside a hung driver does not die: it is left behind.
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(timeout=1)
