@@ -1,0 +1,158 @@
+"""The kinds of rows that the tables hold: what a row says, and where that was read."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from envdoctor.model.arch import Arch, ComputeCapability
+from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What every row carries: its provenance."""
+
+    source: tuple[str, ...]
+    checked: date
+    uncertain: bool = False
+    note: str = ""
+
+
+# --- architectures.toml ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchitectureRow(Row):
+    """One compute capability: its generation, what its code runs on, and when NVIDIA supported it."""
+
+    capability: ComputeCapability
+    name: str
+    # Integrated chips stand outside the minor-version rule: other code does not run on them, nor theirs elsewhere.
+    isolated: bool = False
+    also_runs_on: tuple[ComputeCapability, ...] = ()  # machine code; the same chip under another number
+    family: tuple[ComputeCapability, ...] = ()  # devices that run its family-specific code (suffix `f`)
+    first_toolkit: CudaVersion | None = None  # None: older than every toolkit of cuda.toml
+    last_toolkit: CudaVersion | None = None  # None: still supported
+    last_driver_branch: int | None = None  # None: still supported
+
+
+# --- cuda.toml ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitRow(Row):
+    """One CUDA toolkit: what its compilers produce and which host compilers they accept."""
+
+    version: CudaVersion
+    ptx_isa: PtxIsaVersion
+    targets: tuple[Arch, ...]  # what ptxas accepts, without those that nvcc no longer offers
+    gcc_min: int | None = None
+    gcc_max: int | None = None
+    clang_below: int | None = None
+    msc_ver: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimumDriverRow(Row):
+    """The oldest driver that runs applications built with one CUDA version."""
+
+    cuda: CudaVersion
+    linux: DriverRelease
+    windows: DriverRelease
+    later_minors: bool = False  # minor-version compatibility: it holds for later versions of the same major too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverBranchRow(Row):
+    """One branch of the driver and the newest CUDA version that it supports."""
+
+    branch: int
+    newest_cuda: CudaVersion
+
+
+# --- gpus.toml ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRow(Row):
+    """One product by the name that the driver gives it, or that NVIDIA lists it under."""
+
+    name: str
+    compute_capability: ComputeCapability
+    memory_gb: tuple[float, ...] = ()  # several when sold in several sizes under one name; () when not known
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuAliasRow(Row):
+    """What a cloud or a rental site calls a machine with one kind of GPU."""
+
+    alias: str
+    gpu: str  # a name of gpus.toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipRow(Row):
+    """One GPU chip and the PCI device numbers that boards with it carry."""
+
+    chip: str
+    compute_capability: ComputeCapability
+    pci_ids: tuple[str, ...]
+
+
+# --- torch.toml --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchReleaseRow(Row):
+    """One release of torch."""
+
+    version: str
+    pythons: tuple[str, ...]  # tags of the Linux x86_64 wheels: "cp38", "cp313t"
+    pythons_aarch64: tuple[str, ...] = ()
+    default_cuda: CudaVersion | None = None  # of the Linux x86_64 wheels on the default index
+    default_cuda_aarch64: CudaVersion | None = None  # None: CPU builds, or none
+    glibc_min: str
+    cxx11_abi: bool
+    torchvision: str = ""
+    torchaudio: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchBuildsRow(Row):
+    """Builds of torch that share CUDA versions and an arch list: one for each of `releases` and each of `cuda`."""
+
+    releases: tuple[str, ...]
+    cuda: tuple[CudaVersion, ...]
+    platform: str
+    arch_list: tuple[Arch, ...] = ()  # () when not known
+    glibc_min: str = ""  # where it differs from the release's
+    cxx11_abi: bool | None = None  # where it differs from the release's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchIndexRow(Row):
+    """How pip finds the builds of a range of releases that the default index does not have."""
+
+    first: str
+    last: str
+    option: str  # "--index-url"
+    url: str  # {tag} stands for the CUDA tag
+    tagged: tuple[str, ...] = ()  # projects whose version carries the CUDA tag there: "torch==1.13.1+cu117"
+    has_default: bool = True  # whether it also has the build that is on the default index
+
+
+# --- symptoms.toml -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymptomRow(Row):
+    """An error message that people search for, and the codes of the rules that explain it."""
+
+    pattern: str  # regular expression
+    example: str  # one real message
+    codes: tuple[str, ...]
+
+    def matches(self, text: str) -> bool:
+        """Tell whether the message is in *text*."""
+        return re.search(self.pattern, text, re.IGNORECASE) is not None
