@@ -32,7 +32,8 @@ _CUBIN_MACHINE = elf.MACHINE_CUDA.to_bytes(2, "little")
 _CUBIN_MACHINE_OFFSET = 18
 _CUBIN_HEADER_SIZE = 64
 
-# Formats that share the suffix .so but never carry code for an NVIDIA GPU.
+# What shares the suffix .so but never carries code for an NVIDIA GPU: 32-bit CUDA ended before Python packages had any.
+_ELF_32 = b"\x7fELF\x01"
 _MACH_O = (bytes.fromhex("cffaedfe"), bytes.fromhex("cefaedfe"), bytes.fromhex("cafebabe"))
 _LINKER_SCRIPTS = (b"/* GNU ld script", b"INPUT", b"GROUP", b"OUTPUT_FORMAT")
 _LFS_POINTER = b"version https://git-lfs"
@@ -59,11 +60,11 @@ class _Kernels(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What one compiled file carries for GPUs, and what it needs."""
+    """What one compiled file carries for GPUs."""
 
     containers: tuple[ContainerGroup, ...] = ()
     has_hip_code: bool = False
-    needed: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()  # of a library with device code
     damage: tuple[BinaryError, ...] = ()  # where the reading failed; the rest stands
 
 
@@ -77,17 +78,17 @@ def read_image(reader: Reader, *, deep: bool = False) -> Image:
 
     """
     magic = reader.peek(0, 64)
+    if magic.startswith((_ELF_32, *_MACH_O, *_LINKER_SCRIPTS)):
+        return Image()
     if magic.startswith(elf.MAGIC):
         is_cubin = magic[_CUBIN_MACHINE_OFFSET:][:2] == _CUBIN_MACHINE
         return _read_cubin(reader) if is_cubin else _read_elf(reader, deep=deep)
     if magic.startswith(pe.MAGIC):
         return _read_pe(reader, deep=deep)
     if magic.startswith(CONTAINER_KEY[:4]):
-        return _image(_search(reader, (_Place("", 0, reader.size),), ()))
+        return _image(_search(reader, (_Place("", 0, reader.size),), ()), None, has_hip_code=False)
     if magic.startswith((ar.MAGIC, ar.THIN_MAGIC)):
         return _read_static_library(reader, deep=deep)
-    if magic.startswith(_MACH_O + _LINKER_SCRIPTS):
-        return Image()
     raise BinaryError(_what_it_is(magic), 0)
 
 
@@ -123,7 +124,7 @@ def _read_elf(reader: Reader, *, deep: bool) -> Image:
         others = tuple(_place(section) for section in stored if _is_elf_data(section))
     has_hip_code = any(section.name in _HIP_SECTIONS for section in sections)
     found = _sort(passed, fatbins, others) if passed is not None else _search(reader, fatbins, others)
-    return _image(found, has_hip_code=has_hip_code, needed=file.needed)
+    return _image(found, file, has_hip_code=has_hip_code)
 
 
 def _is_elf_data(section: elf.Section) -> bool:
@@ -137,7 +138,7 @@ def _read_pe(reader: Reader, *, deep: bool) -> Image:
     data = (section for section in file.sections if _is_pe_data(section)) if deep else ()
     has_hip_code = any(section.name in _HIP_SECTIONS for section in file.sections)
     found = _search(reader, fatbins, tuple(_place(section) for section in data))
-    return _image(found, has_hip_code=has_hip_code, needed=file.needed)
+    return _image(found, file, has_hip_code=has_hip_code)
 
 
 def _is_pe_data(section: pe.Section) -> bool:
@@ -240,10 +241,11 @@ def _gaps(place: _Place, found: list[_Kernels]) -> Iterator[int]:
     return (end for end, start in zip(ends, starts, strict=True) if start - end > LARGEST_PADDING)
 
 
-def _image(found: _Found, *, has_hip_code: bool = False, needed: tuple[str, ...] = ()) -> Image:
+def _image(found: _Found, file: elf.Elf | pe.Pe | None, *, has_hip_code: bool) -> Image:
     groups = [_group(place, kernels.code) for place, kernels in found.fatbins]
     if found.fatbins or not any(kernels.is_profiler for _, kernels in found.others):
         groups += (_group(place, kernels.code) for place, kernels in found.others if kernels.code)
+    needed = file.needed if file and (groups or has_hip_code) else ()
     return Image(containers=_merge(groups), has_hip_code=has_hip_code, needed=needed, damage=found.damage)
 
 

@@ -1,4 +1,4 @@
-"""64-bit Windows files (DLL, .pyd): sections and imported libraries.
+"""Windows files (DLL, .pyd): sections and imported libraries.
 
 Layout: Microsoft, "PE Format", https://learn.microsoft.com/windows/win32/debug/pe-format.
 """
@@ -17,20 +17,20 @@ FLAG_EXECUTABLE = 0x2000_0000
 
 _NEW_HEADER_OFFSET = struct.Struct("<60xI")
 _HEADER = struct.Struct("<4sHHIIIHH")  # signature, machine, sections, time, symbols, their number, optional size, flags
-_OPTIONAL_64 = 0x20B
 _OPTIONAL_MAGIC = struct.Struct("<H")
+# Where the number of directories stands in the optional header, by its magic: of 32-bit and of 64-bit files.
+_DIRECTORIES_OFFSETS = {0x10B: 92, 0x20B: 108}
+_COUNT = struct.Struct("<I")
 _SECTION = struct.Struct("<8sIIII12xI")  # name, virtual size, address, file size, file offset, flags
 _DIRECTORY = struct.Struct("<II")  # address, size
 _IMPORT = struct.Struct("<12xI4x")  # address of the library's name
-# In the optional header: the number of directories, then the directories; imports are the second.
-_DIRECTORIES_OFFSET = 108
-_IMPORT_DIRECTORY_OFFSET = 120
+_IMPORT_DIRECTORY = 1
 _MOST_IMPORTS = 4096
 _LONGEST_NAME = 1024
 
 
 class PeError(BinaryError):
-    """The bytes are not a Windows file for 64-bit processes."""
+    """The bytes are not a Windows file."""
 
 
 class Section(NamedTuple):
@@ -54,7 +54,7 @@ class Pe:
     """A Windows file."""
 
     reader: Reader
-    optional_offset: int
+    directories_offset: int
     sections: tuple[Section, ...]
 
     def offset_of(self, address: int) -> int:
@@ -67,7 +67,7 @@ class Pe:
         for section in self.sections:
             if 0 <= address - section.address < section.file_size:
                 return address - section.address + section.offset
-        raise PeError(f"address {address:#x} is in no section", self.optional_offset)
+        raise PeError(f"address {address:#x} is in no section", self.directories_offset)
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
@@ -77,9 +77,12 @@ class Pe:
             BinaryError: the table of imports is damaged or cut off.
 
         """
-        [directories] = self.reader.unpack(struct.Struct("<I"), self.optional_offset + _DIRECTORIES_OFFSET)
-        [address, size] = self.reader.unpack(_DIRECTORY, self.optional_offset + _IMPORT_DIRECTORY_OFFSET)
-        if directories < 2 or not address or not size:  # noqa: PLR2004  imports are the second directory
+        [count] = self.reader.unpack(_COUNT, self.directories_offset)
+        if count <= _IMPORT_DIRECTORY:
+            return ()
+        place = self.directories_offset + _COUNT.size + _IMPORT_DIRECTORY * _DIRECTORY.size
+        address, size = self.reader.unpack(_DIRECTORY, place)
+        if not address or not size:
             return ()
         start, names = self.offset_of(address), []
         for index in range(_MOST_IMPORTS):
@@ -104,11 +107,11 @@ def parse_pe(reader: Reader) -> Pe:
         raise PeError("not a Windows file", 0)
     optional_offset = offset + _HEADER.size
     [magic] = reader.unpack(_OPTIONAL_MAGIC, optional_offset)
-    if magic != _OPTIONAL_64:
-        raise PeError("not a 64-bit Windows file", optional_offset)
+    if magic not in _DIRECTORIES_OFFSETS:
+        raise PeError("not a Windows program or library", optional_offset)
     table = reader.read(optional_offset + optional_size, count * _SECTION.size)
     sections = (
         Section(name.rstrip(b"\0").decode("utf-8", "backslashreplace"), *fields)
         for name, *fields in _SECTION.iter_unpack(table)
     )
-    return Pe(reader, optional_offset, tuple(sections))
+    return Pe(reader, optional_offset + _DIRECTORIES_OFFSETS[magic], tuple(sections))

@@ -31,9 +31,9 @@ def test_a_library_may_import_nothing() -> None:
     [
         (b"MZ", "64 bytes expected in a file of 2 bytes"),
         (LIBRARY.replace(b"PE\0\0", b"NE\0\0"), "not a Windows file"),
-        (LIBRARY.replace(struct.pack("<H", 0x20B), struct.pack("<H", 0x10B), 1), "not a 64-bit Windows file"),
+        (LIBRARY.replace(struct.pack("<H", 0x20B), struct.pack("<H", 0x107), 1), "not a Windows program or library"),
     ],
-    ids=["cut off", "16-bit", "32-bit"],
+    ids=["cut off", "16-bit", "ROM image"],
 )
 def test_what_is_no_such_file_is_refused_with_the_reason(content: bytes, reason: str) -> None:
     with pytest.raises(BinaryError) as caught:
