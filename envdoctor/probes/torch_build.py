@@ -22,6 +22,7 @@ from envdoctor.model.facts import (
     TorchFlavour,
     Unavailable,
 )
+from envdoctor.probes.distributions import normalise
 from envdoctor.probes.import_path import find_import_packages, find_shadowing_modules
 from envdoctor.probes.torch_files import TorchFiles
 
@@ -147,9 +148,10 @@ _NCCL = _Component(
 def _read_component_version(torch: TorchFiles, component: _Component) -> str | Unavailable:
     if torch.flavour is not TorchFlavour.CUDA:
         return Unavailable(f"a {torch.flavour.value} build", Absence.NOT_APPLICABLE)
-    requirements = [requirement for owner in torch.owners for requirement in owner.requires]
-    if pinned := next((text for text in requirements if text.startswith(component.project)), None):
-        return _installed_version(torch, re.split(r"[^\w.-]", pinned, maxsplit=1)[0])
+    requirements = (requirement for owner in torch.owners for requirement in owner.requires)
+    required = (normalise(re.split(r"[^\w.-]", requirement, maxsplit=1)[0]) for requirement in requirements)
+    if project := next((name for name in required if name.startswith(component.project)), ""):
+        return _installed_version(torch, project)
     builds = (component.build_string.search(owner.build) for owner in torch.owners)
     bundled = (component.library.match(name) for name in torch.libraries)
     for trace in filter(None, (*builds, *bundled)):
@@ -158,9 +160,8 @@ def _read_component_version(torch: TorchFiles, component: _Component) -> str | U
 
 
 def _installed_version(torch: TorchFiles, project: str) -> str | Unavailable:
-    name = re.sub(r"[-_.]+", "-", project).lower()
-    found = [d.version for d in torch.installed if d.name == name and not d.shadowed_by]
-    return found[0] if found else Unavailable(f"`{name}`, which torch asks for, is not installed")
+    found = [d.version for d in torch.installed if d.name == project and not d.shadowed_by]
+    return found[0] if found else Unavailable(f"`{project}`, which torch asks for, is not installed")
 
 
 # --- libraries ---------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def _find_rivals(environment: Environment, packages: list[Path]) -> Iterator[str
     for module in find_shadowing_modules(environment, packages[0]):
         yield f"`{module}` comes first on the search path: `import torch` finds it instead"
     for package in packages[1:]:
-        yield f"a second torch lies in `{package}`, hidden by the one in `{packages[0]}`"
+        yield f"a second torch lies in `{package}`, behind the one in `{packages[0]}`"
 
 
 def _find_problems(torch: TorchFiles) -> Iterator[str]:
@@ -220,9 +221,8 @@ def _find_metadata_problems(torch: TorchFiles) -> Iterator[str]:
     for leftover in leftovers:
         if Path(leftover.metadata_path).name.startswith("~orch") and Path(leftover.location) == torch.root.parent:
             yield f"`{Path(leftover.metadata_path).name}` is left over from an interrupted installation"
-    claims = [owner for owner in torch.owners if owner.metadata_kind is not MetadataKind.CONDA_META]
-    if len(claims) > 1:
-        names = ", ".join(f"`{Path(owner.metadata_path).name}`" for owner in claims)
+    if len(torch.owners) > 1:
+        names = ", ".join(f"`{Path(owner.metadata_path).name}`" for owner in torch.owners)
         yield f"several distributions claim the folder: {names}"
     for owner in torch.owners:
         if isinstance(owner.version, str) and _is_another_version(owner, torch.version_file.version):
@@ -233,8 +233,8 @@ def _find_metadata_problems(torch: TorchFiles) -> Iterator[str]:
 def _is_another_version(owner: Distribution, version: str) -> bool:
     """Whether the metadata belong to another torch than the files.
 
-    Metadata often leave the local part out (2.8.0 for 2.8.0+cu128), or count builds (2.3.1 for 2.3.1.post100 at
-    conda-forge). No conda package has a local part.
+    Metadata often leave the local part out (2.8.0 for 2.8.0+cu128), or the number of the build (2.3.1 for
+    2.3.1.post100 at conda-forge).
     """
     try:
         claimed, found = Version(str(owner.version)), Version(version)
@@ -242,8 +242,6 @@ def _is_another_version(owner: Distribution, version: str) -> bool:
         return False
     if claimed.release != found.release:
         return True
-    if owner.metadata_kind is MetadataKind.CONDA_META:
-        return found.local is not None and not found.is_prerelease
     return claimed.local is not None and claimed.local != found.local
 
 

@@ -78,8 +78,9 @@ class TorchFiles:
             return False
         if distribution.metadata_kind is MetadataKind.CONDA_META:
             return self.root.is_relative_to(self.environment.prefix)
-        roots = (distribution.location, distribution.editable_root)
-        return any(root and self.root.parent == Path(root) for root in roots)
+        if distribution.editable_root:
+            return self.root.is_relative_to(distribution.editable_root)
+        return self.root.parent == Path(distribution.location)
 
     @property
     def installed_by(self) -> str:
