@@ -8,6 +8,8 @@ import pytest
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
 
+pytest_plugins = ["tests.fake_nvml.fixture"]
+
 
 @pytest.fixture(scope="session")
 def kb() -> KnowledgeBase:

@@ -40,7 +40,10 @@ _NOT_APPLICABLE = frozenset({3, 22})  # NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_VGP
 
 _MIG_SLOT = "nvmlDeviceGetMigDeviceHandleByIndex"
 # What an older name of a function answered is the answer of the newer one.
-_NEWER_NAMES = {"nvmlDeviceGetCurrentClocksThrottleReasons": "nvmlDeviceGetCurrentClocksEventReasons"}
+_NEWER_NAMES = {
+    "nvmlDeviceGetComputeRunningProcesses_v2": "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetCurrentClocksThrottleReasons": "nvmlDeviceGetCurrentClocksEventReasons",
+}
 
 # The enumerations of nvml.h: nvmlBrandType_t, nvmlComputeMode_t, nvmlClocksEventReasons, nvmlGpuP2PStatus_t.
 _BRANDS = {
@@ -132,8 +135,8 @@ class Transcript:
         answer = self.answers.get((function, *subject))
         if answer is None:
             return Unavailable(self.silence)
-        if "nonsense" in answer:
-            return Unavailable(f"{function}: {answer['nonsense']}")
+        if "mishap" in answer:
+            return Unavailable(f"{function}: {answer['mishap']}")
         if "error" in answer:
             number, _, words = answer["error"]
             absence = Absence.NOT_APPLICABLE if number in _NOT_APPLICABLE else Absence.UNREADABLE
@@ -222,7 +225,7 @@ def _read_health(told: Transcript, index: int) -> GpuHealth:
     ecc = told.fact(tuple[int, int], "nvmlDeviceGetEccMode", index)
     mig = told.fact(tuple[int, int], "nvmlDeviceGetMigMode", index)
     remapped = told.fact(tuple[int, int, int, int], "nvmlDeviceGetRemappedRows", index)
-    processes = told.fact(tuple[tuple[int, int | None], ...], "nvmlDeviceGetComputeRunningProcesses", index)
+    processes = told.fact(tuple[tuple[int, int | None], ...], "nvmlDeviceGetComputeRunningProcesses_v3", index)
     return GpuHealth(
         compute_mode=_derived(number("nvmlDeviceGetComputeMode"), _COMPUTE_MODES.__getitem__),
         total_memory=_derived(memory, lambda sizes: sizes[0]),

@@ -1,8 +1,9 @@
 """The program that asks NVML, run as a child: a sick driver can hang or crash whoever calls it.
 
-Run as ``python -I -S nvml_child.py FOLDER_OF_PYNVML``. It writes JSON, two lines per call: the question
-``[function, gpu, ...]``, then what came back: ``{"value": ...}``, ``{"error": [number, name, words]}`` or
-``{"nonsense": words}``. A question without an answer is where NVML hung or crashed; ``"end"`` is the last line.
+Run as ``python -I -S nvml_child.py FOLDER_OF_PYNVML``. It writes JSON, two lines per call. First the question,
+``[function, gpu, ...]``; then what came back: ``{"value": ...}``, ``{"error": [number, name, words]}`` from NVML, or
+``{"mishap": words}`` from nvidia-ml-py itself. A question without an answer is where NVML hung or crashed, and
+``"end"`` is the last line.
 
 Nothing is interpreted here and nothing of envdoctor is imported: the start of this process is on the clock.
 No CUDA context is created: NVML needs none.
@@ -20,7 +21,6 @@ LIBRARY = "libnvidia-ml.so.1"
 
 # Numbers of nvml.h. Those of nvidia-ml-py will not do: its NVML_P2P_CAPS_INDEX_READ is the tuple (0,).
 LIBRARY_NOT_FOUND = (12, "NVML_ERROR_LIBRARY_NOT_FOUND")
-FUNCTION_NOT_FOUND = (13, "NVML_ERROR_FUNCTION_NOT_FOUND")
 TEMPERATURE_OF_GPU = 0
 UNCORRECTED, VOLATILE = 1, 0
 PEER_READ, PEER_WRITE = 0, 1
@@ -37,7 +37,7 @@ IDENTITY: tuple[Question, ...] = (
 STATE: tuple[Question, ...] = (
     ("nvmlDeviceGetComputeMode", (), ()),
     ("nvmlDeviceGetMemoryInfo", (), ("total", "free")),
-    ("nvmlDeviceGetComputeRunningProcesses", (), ("pid", "usedGpuMemory")),
+    ("nvmlDeviceGetComputeRunningProcesses_v3", (), ("pid", "usedGpuMemory")),
     ("nvmlDeviceGetEccMode", (), ()),
     ("nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), ()),
     ("nvmlDeviceGetRetiredPagesPendingStatus", (), ()),
@@ -45,6 +45,7 @@ STATE: tuple[Question, ...] = (
     ("nvmlDeviceGetPowerManagementLimit", (), ()),
     ("nvmlDeviceGetPowerManagementDefaultLimit", (), ()),
     ("nvmlDeviceGetTemperature", (TEMPERATURE_OF_GPU,), ()),
+    ("nvmlDeviceGetCurrentClocksEventReasons", (), ()),
     ("nvmlDeviceGetCurrPcieLinkWidth", (), ()),
     ("nvmlDeviceGetMaxPcieLinkWidth", (), ()),
     ("nvmlDeviceGetCurrPcieLinkGeneration", (), ()),
@@ -57,8 +58,11 @@ MIG_INSTANCE: tuple[Question, ...] = (
     ("nvmlDeviceGetName", (), ()),
     ("nvmlDeviceGetMemoryInfo", (), ("total",)),
 )
-# Drivers before R535 know the reasons for low clocks under the second name only.
-CLOCK_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+# What older drivers call the same.
+OLDER_NAMES = {
+    "nvmlDeviceGetComputeRunningProcesses_v3": "nvmlDeviceGetComputeRunningProcesses_v2",  # before R510
+    "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksThrottleReasons",  # before R535
+}
 
 
 class Questioner:
@@ -75,17 +79,14 @@ class Questioner:
         *subject* tells which GPU the question is about; *fields* are what is written of a structure.
         """
         write(self.records, [function, *subject])
-        if not hasattr(self.nvml, function):
-            write(self.records, {"error": [*FUNCTION_NOT_FOUND, "not in this nvidia-ml-py"]})
-            return None
         try:
             value = getattr(self.nvml, function)(*arguments)
         except self.nvml.NVMLError as exc:
             name = self.error_names.get(exc.value, f"NVML_ERROR_{exc.value}")
             write(self.records, {"error": [exc.value, name, str(exc)]})
             return None
-        except UnicodeDecodeError as exc:
-            write(self.records, {"nonsense": f"not text: {exc.object!r}"})
+        except Exception as exc:  # noqa: BLE001  bytes that are no text, functions that were dropped: ask on
+            write(self.records, {"mishap": f"{type(exc).__name__}: {exc}"})
             return None
         write(self.records, {"value": recordable(value, fields)})
         return True if value is None else value
@@ -93,7 +94,9 @@ class Questioner:
     def ask_all(self, questions: tuple[Question, ...], subject: tuple[int, ...], device: Any) -> None:
         """Ask a table of questions about one device."""
         for function, arguments, fields in questions:
-            self.ask(function, subject, device, *arguments, fields=fields)
+            value = self.ask(function, subject, device, *arguments, fields=fields)
+            if value is None and (older := OLDER_NAMES.get(function)):
+                self.ask(older, subject, device, *arguments, fields=fields)
 
 
 def recordable(value: Any, fields: tuple[str, ...]) -> Any:
@@ -126,7 +129,7 @@ def load_library(records: TextIO) -> bool:
 def mapped_paths(part: str) -> Iterator[str]:
     """Yield the files mapped into this process whose path holds *part* (proc(5), /proc/pid/maps: the sixth field)."""
     # pathlib would take longer to import than NVML to answer.
-    with open("/proc/self/maps", encoding="utf-8", errors="backslashreplace") as maps:  # noqa: PTH123
+    with open("/proc/self/maps", encoding="utf-8", errors="backslashreplace") as maps:
         yield from (line.rstrip("\n").split(maxsplit=5)[5] for line in maps if part in line)
 
 
@@ -144,7 +147,6 @@ def ask_everything(questioner: Questioner) -> None:
     for gpu, device in devices.items():
         questioner.ask_all(STATE, (gpu,), device)
         ask_about_mig(questioner, gpu, device)
-        ask_about_clocks(questioner, gpu, device)
     for first, second in itertools.combinations(devices, 2):
         for direction in (PEER_READ, PEER_WRITE):
             subject = (first, second, direction)
@@ -160,13 +162,6 @@ def ask_about_mig(questioner: Questioner, gpu: int, device: Any) -> None:
     for slot in range(slots):
         if instance := questioner.ask("nvmlDeviceGetMigDeviceHandleByIndex", (gpu, slot), device, slot):
             questioner.ask_all(MIG_INSTANCE, (gpu, slot), instance)
-
-
-def ask_about_clocks(questioner: Questioner, gpu: int, device: Any) -> None:
-    """Ask why the clocks are low, under the older name where the newer one fails."""
-    for function in CLOCK_REASONS:
-        if questioner.ask(function, (gpu,), device) is not None:
-            return
 
 
 def main() -> None:

@@ -298,9 +298,8 @@ int nvmlDeviceGetBAR1MemoryInfo(Device device, struct bar1 *bar1)
     return SUCCESS;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, struct process *processes)
+static int give_processes(Device device, unsigned *count, struct process *processes)
 {
-    ENTER(device);
     unsigned room = *count;
     *count = device->process_count;
     if (room < (unsigned)device->process_count)
@@ -308,6 +307,18 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, stru
     if (processes)
         memcpy(processes, device->processes, device->process_count * sizeof *processes);
     return SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(Device device, unsigned *count, struct process *processes)
+{
+    ENTER(device);
+    return give_processes(device, count, processes);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, struct process *processes)
+{
+    ENTER(device);
+    return give_processes(device, count, processes);
 }
 
 int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending)

@@ -1,6 +1,6 @@
 """Machines with NVIDIA GPUs that are not there: a libnvidia-ml.so.1 compiled from C, behind the real nvidia-ml-py.
 
-The fixture `fake_nvml` (tests/conftest.py) turns a `FakeMachine` into the environment variables of a child process:
+The fixture `fake_nvml` turns a `FakeMachine` into the environment variables of a child process:
 
     def test_something(fake_nvml: Install) -> None:
         machine = FakeMachine(driver_version="550.54.15", cuda_version=12040, gpus=(A_4090, A_4090))
@@ -73,9 +73,7 @@ class FakeGpu:
 
 
 A_4090 = FakeGpu()
-A_3090 = FakeGpu(
-    name="NVIDIA GeForce RTX 3090", capability=86, power_limit=350_000, power_default_limit=350_000
-)
+A_3090 = FakeGpu(name="NVIDIA GeForce RTX 3090", capability=86, power_limit=350_000, power_default_limit=350_000)
 AN_A100 = FakeGpu(
     name="NVIDIA A100-SXM4-80GB",
     capability=80,
@@ -136,7 +134,7 @@ def compile_library(compiler: str, target: Path, missing: tuple[str, ...]) -> No
 def install(machine: FakeMachine, library: Path, folder: Path) -> dict[str, str]:
     """Lay out the driver's libraries as a driver package does, and say how to find them."""
     settings = folder / "machine.txt"
-    settings.write_text(machine.text())
+    settings.write_bytes(machine.text().encode(errors="surrogateescape"))
     libraries = folder / "lib"
     libraries.mkdir()
     for name in machine.libraries:
