@@ -53,5 +53,22 @@ locks: $(STAMPS)/venv  ## make the lock of the developers' tools again
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	  --extra dev --output-file lockfiles/dev/requirements.txt pyproject.toml lockfiles/dev/requirements.in
 
+coverage: $(STAMPS)/torch  ## run the tests and report their coverage
+	$(BIN)/python -m coverage erase
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/python -m coverage run --parallel-mode -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+# The wheel in an environment of its own, the tests in a folder without the sources: what is missing in the wheel shows.
+test-wheel: $(STAMPS)/venv  ## run the tests against the built wheel
+	rm -rf build/wheel && mkdir -p build/wheel/checkout
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/wheel/dist .
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet --require-hashes -r lockfiles/dev/requirements.txt
+	build/wheel/venv/bin/python -m pip install --quiet '$(TORCH_FOR_TESTS)'
+	build/wheel/venv/bin/python -m pip install --quiet --no-deps build/wheel/dist/*.whl
+	git ls-files -z -- ':!envdoctor' | xargs -0 cp --parents -t build/wheel/checkout
+	cd build/wheel/checkout && ../venv/bin/python -m pytest $(PYTEST_FLAGS)
+
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(STAMPS) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
