@@ -13,14 +13,18 @@ from envdoctor.kb.tables import (
     ChipRow,
     DriverBranchRow,
     GpuAliasRow,
+    GpuFiguresRow,
     GpuRow,
+    MeasuredRow,
     MinimumDriverRow,
+    RateRow,
     Row,
     SymptomRow,
     ToolkitRow,
     TorchBuildsRow,
     TorchIndexRow,
     TorchReleaseRow,
+    TrainingRow,
 )
 from envdoctor.kb.torch_builds import TorchBuildRow, expand_builds
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
@@ -87,6 +91,26 @@ class KnowledgeBase:
     def chips(self) -> tuple[ChipRow, ...]:
         """The chips and the PCI device numbers of their boards."""
         return self._rows("chips.toml", "chip", ChipRow)
+
+    @cached_property
+    def gpu_figures(self) -> tuple[GpuFiguresRow, ...]:
+        """What is published about products."""
+        return self._rows("gpu_figures.toml", "figures", GpuFiguresRow)
+
+    @cached_property
+    def rates(self) -> tuple[RateRow, ...]:
+        """What a multiprocessor does per clock."""
+        return self._rows("gpu_figures.toml", "rate", RateRow)
+
+    @cached_property
+    def measured(self) -> tuple[MeasuredRow, ...]:
+        """What independent people measured."""
+        return self._rows("gpu_figures.toml", "measured", MeasuredRow)
+
+    @cached_property
+    def training(self) -> tuple[TrainingRow, ...]:
+        """How fast products trained."""
+        return self._rows("gpu_figures.toml", "training", TrainingRow)
 
     @cached_property
     def torch_releases(self) -> Mapping[str, TorchReleaseRow]:
@@ -227,9 +251,11 @@ class KnowledgeBase:
         return self.torch_releases.get(version.partition("+")[0])
 
     def companions(self, version: str) -> dict[str, str]:
-        """Return the versions of torchvision and torchaudio that belong to a release of torch."""
+        """Return the versions of torchvision, torchaudio and torchtext that belong to a release of torch."""
         release = self.torch_release(version)
-        pairs = {"torchvision": release.torchvision, "torchaudio": release.torchaudio} if release else {}
+        if release is None:
+            return {}
+        pairs = {"torchvision": release.torchvision, "torchaudio": release.torchaudio, "torchtext": release.torchtext}
         return {name: companion for name, companion in pairs.items() if companion}
 
     # --- messages ------------------------------------------------------------------------------------------------
