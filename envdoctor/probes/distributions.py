@@ -27,7 +27,9 @@ _SECTION = re.compile(r"\[(?P<extra>[^:\]]*):?(?P<marker>.*)\]")
 
 def find_distributions(environment: Environment) -> tuple[Distribution, ...]:
     """Find every distribution of *environment*, in the order in which its interpreter would."""
-    folders = _distinct_folders(entry.path for entry in environment.search_path)
+    # The import hook of an editable install finds packages in the folder of their source, and no metadata.
+    searched = (entry.path for entry in environment.search_path if not entry.origin.startswith("editable "))
+    folders = _distinct_folders(searched)
     found = _join_egg_links([found for folder in folders for found in _read_folder(folder)])
     found = _without_build_leavings(found)
     found = _join_conda_records(found, Path(environment.prefix))
@@ -84,7 +86,7 @@ def _read_dist_info(path: Path) -> Distribution:
     metadata = _read_metadata(path / "METADATA")
     direct_url, editable_root = _read_direct_url(path / "direct_url.json")
     return Distribution(
-        name=normalise(metadata.name or path.name.partition("-")[0].removesuffix(".dist")),
+        name=normalise(metadata.name or path.stem.partition("-")[0]),
         version=metadata.version,
         metadata_kind=MetadataKind.DIST_INFO,
         metadata_path=str(path),
@@ -102,7 +104,7 @@ def _read_egg_info(path: Path) -> Distribution:
     is_folder = path.is_dir()  # where distutils alone installs, the metadata are the file itself
     metadata = _read_metadata(path / "PKG-INFO" if is_folder else path)
     return Distribution(
-        name=normalise(metadata.name or path.name.removesuffix(".egg-info").partition("-")[0]),
+        name=normalise(metadata.name or path.stem.partition("-")[0]),
         version=metadata.version,
         metadata_kind=MetadataKind.EGG_INFO,
         metadata_path=str(path),
@@ -269,15 +271,17 @@ def _read_first_line(path: Path) -> str:
 
 
 def _join_egg_links(found: list[Distribution]) -> list[Distribution]:
-    """Let a link and the egg-info that it leads to, which easy-install.pth brings onto the path, be one."""
-    links = {link.metadata_path: link for link in found if link.metadata_kind is MetadataKind.EGG_LINK}
-    targets = {target.metadata_path for target in found if target.metadata_kind is MetadataKind.EGG_INFO}
-    joined = [links.get(distribution.metadata_path, distribution) for distribution in found]
-    return [
-        distribution
-        for at, distribution in enumerate(joined)
-        if not (found[at].metadata_kind is MetadataKind.EGG_LINK and distribution.metadata_path in targets)
-    ]
+    """Let a link be one with the egg-info it leads to, in the place where easy-install.pth has that on the path."""
+    links = {each.metadata_path: each for each in found if each.metadata_kind is MetadataKind.EGG_LINK}
+    targets = {each.metadata_path for each in found if each.metadata_kind is MetadataKind.EGG_INFO}
+    joined = []
+    for distribution in found:
+        if distribution.metadata_kind is not MetadataKind.EGG_LINK:
+            joined.append(links.get(distribution.metadata_path, distribution))
+        elif distribution.metadata_path not in targets:
+            problem = f"`{distribution.editable_root}` is not on the search path"
+            joined.append(replace(distribution, problems=distribution.problems or (problem,)))
+    return joined
 
 
 def _without_build_leavings(found: list[Distribution]) -> list[Distribution]:

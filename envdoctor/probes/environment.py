@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,15 +29,19 @@ def find_environment(*, python: str, prefix: str) -> Environment:
     if python and prefix:
         raise EnvironmentNotFoundError("--python and --prefix may name two environments: give one of them")
     if prefix:
-        return _examine_folder(_existing_folder(prefix, "--prefix"), "--prefix")
+        return _examine_folder(prefix, "--prefix")
     if not python:
         return _find_default()
-    if _VERSION.fullmatch(python) and not os.path.exists(python):
+    if _VERSION.fullmatch(python):
         return _find_version(python)
-    path = Path(python).expanduser()
-    if path.is_dir():
-        return _examine_folder(path, "--python names its folder")
-    return _examine_interpreter(_find_command(path), "--python")
+    if os.sep not in python and (command := shutil.which(python)):
+        return _examine_interpreter(Path(command), "--python")
+    path = os.path.abspath(os.path.expanduser(python))
+    if os.path.isdir(path):
+        return _examine_folder(python, "--python")
+    if os.path.lexists(path):
+        return _examine_interpreter(Path(path), "--python")
+    raise EnvironmentNotFoundError(f"--python names `{python}`, which does not exist")
 
 
 # --- choosing ----------------------------------------------------------------------------------------------------
@@ -45,127 +49,138 @@ def find_environment(*, python: str, prefix: str) -> Environment:
 
 def _find_default() -> Environment:
     if venv := os.environ.get("VIRTUAL_ENV"):
-        return _examine_folder(_existing_folder(venv, "VIRTUAL_ENV"), "VIRTUAL_ENV")
+        return _noting_other_python(_examine_folder(venv, "VIRTUAL_ENV"))
     because = "neither VIRTUAL_ENV nor CONDA_PREFIX is set"
     if conda := os.environ.get("CONDA_PREFIX"):
-        folder = _existing_folder(conda, "CONDA_PREFIX")
-        if _find_interpreter(folder):
-            return _examine_folder(folder, "CONDA_PREFIX")
+        if _find_interpreter(Path(conda)) or not os.path.isdir(conda):
+            return _noting_other_python(_examine_folder(conda, "CONDA_PREFIX"))
         because = f"CONDA_PREFIX, `{conda}`, holds no Python"
     failures: list[str] = []
-    for command, path in ((command, shutil.which(command)) for command in ("python", "python3")):
+    on_path = ((command, shutil.which(command)) for command in ("python", "python3"))
+    for command, path in on_path:
         if path is None:
             continue
-        try:
-            answer = ask_interpreter(Path(path))
-        except ProbeError as exc:
-            failures.append(str(exc))
-            continue
-        return _describe(answer, f"`{command}` on PATH; {because}", notes=failures)
-    answer = ask_interpreter(Path(sys.executable))
-    return _describe(answer, f"envdoctor's own; {because}, and no Python on PATH runs", notes=failures)
+        answer = _ask(Path(path))
+        if isinstance(answer, InterpreterAnswer):
+            return _describe(answer, f"`{command}` on PATH; {because}", failures)
+        failures.append(str(answer))
+    because = f"envdoctor's own; {because}, and no Python on PATH runs"
+    return _examine_interpreter(Path(sys.executable), because, failures)
 
 
 def _find_version(version: str) -> Environment:
     wanted = tuple(map(int, version.split(".")))
     failures: list[str] = []
-    for interpreter in _candidates(wanted):
-        try:
-            answer = ask_interpreter(interpreter)
-        except ProbeError as exc:
-            failures.append(f"; {exc}")
-            continue
-        if answer.version[: len(wanted)] == wanted:
+    for interpreter in _find_candidates(wanted):
+        answer = _ask(interpreter)
+        if not isinstance(answer, InterpreterAnswer):
+            failures.append(f"; {answer}")
+        elif answer.version[: len(wanted)] == wanted:
             return _describe(answer, f"--python {version}, found as `{interpreter}`")
     raise EnvironmentNotFoundError(
-        f"no Python {version} is found on PATH or in `{_pyenv_versions()}`{''.join(failures[:1])}"
+        f"there is no Python {version} on PATH or in `{_pyenv_versions()}`{''.join(failures[:1])}"
     )
 
 
-def _candidates(version: tuple[int, ...]) -> Iterator[Path]:
-    names = ("python" + ".".join(map(str, version[:length])) for length in (2, 1, 0))
-    for name in dict.fromkeys(names):
-        if path := shutil.which(name):
-            yield Path(path)
+def _ask(interpreter: Path) -> InterpreterAnswer | ProbeError:
+    try:
+        return ask_interpreter(interpreter)
+    except ProbeError as exc:
+        return exc
+
+
+def _find_candidates(version: tuple[int, ...]) -> Iterator[Path]:
     text = ".".join(map(str, version))
+    on_path = map(shutil.which, ("python" + ".".join(map(str, version[:2])), "python3", "python"))
+    precise, *vague = (Path(path) if path else None for path in on_path)
     installed = (path for path in _pyenv_versions().glob(f"{text}*") if re.fullmatch(rf"{text}(\.\d+)*", path.name))
-    for folder in sorted(installed, key=lambda path: tuple(map(int, path.name.split("."))), reverse=True):
-        yield folder / "bin" / "python"
+    newest_first = sorted(installed, key=lambda path: tuple(map(int, path.name.split("."))), reverse=True)
+    yield from filter(None, (precise, *(folder / "bin" / "python" for folder in newest_first), *vague))
 
 
 def _pyenv_versions() -> Path:
-    return Path(os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser(), "versions")
-
-
-def _find_command(path: Path) -> Path:
-    if path.exists() or path.is_symlink():
-        return Path(os.path.abspath(path))
-    if path.name == str(path) and (found := shutil.which(path.name)):
-        return Path(found)
-    raise EnvironmentNotFoundError(f"--python names `{path}`, which does not exist")
-
-
-def _existing_folder(text: str, named_by: str) -> Path:
-    folder = Path(os.path.abspath(Path(text).expanduser()))
-    if folder.is_dir():
-        return folder
-    raise EnvironmentNotFoundError(
-        f"{named_by} names `{text}`, which {'is not a folder' if folder.exists() else 'does not exist'}"
-    )
+    return Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
 
 
 def _find_interpreter(prefix: Path) -> Path | None:
     """Find the interpreter of a prefix; also one that is a dangling link, because its Python is gone."""
-    named = (prefix / "bin" / name for name in ("python", "python3", "python2"))
-    candidates = (*named, *sorted(prefix.glob("bin/python[23].*[0-9]")))
+    usual = (prefix / "bin" / name for name in ("python", "python3", "python2"))
+    candidates = (*usual, *sorted(prefix.glob("bin/python[23].*[0-9]")))
     return next((path for path in candidates if os.path.lexists(path)), None)
+
+
+def _noting_other_python(environment: Environment) -> Environment:
+    """Note that the user works in one environment and that `python` starts another."""
+    found = shutil.which("python")
+    if not found or _is_script(found) or os.path.dirname(found) == os.path.join(environment.prefix, "bin"):
+        return environment
+    note = f"`python` on PATH is `{found}`, which is not of {environment.chosen_because}"
+    return replace(environment, notes=(*environment.notes, note))
+
+
+def _is_script(path: str) -> bool:
+    """Tell whether a command is a script, as the shims of pyenv are: it may well start the Python that is meant."""
+    try:
+        with open(path, "rb") as command:
+            return command.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 # --- examining ---------------------------------------------------------------------------------------------------
 
 
-def _examine_folder(folder: Path, because: str) -> Environment:
+def _examine_folder(text: str, named_by: str) -> Environment:
+    folder = Path(os.path.abspath(os.path.expanduser(text)))
+    if not os.path.isdir(folder):
+        complaint = "is not a folder" if os.path.lexists(folder) else "does not exist"
+        raise EnvironmentNotFoundError(f"{named_by} names `{text}`, which {complaint}")
     if interpreter := _find_interpreter(folder):
-        return _examine_interpreter(interpreter, because)
+        examined = _examine_interpreter(interpreter, named_by)
+        is_other = os.path.realpath(examined.prefix) != os.path.realpath(folder)
+        note = f"`{interpreter}` does not belong to `{folder}`: its prefix is `{examined.prefix}`"
+        return replace(examined, notes=(note, *examined.notes)) if is_other else examined
     try:
         answer = guess_interpreter(folder, None)
     except ProbeError:
-        return _examine_bare_folder(folder, because)
-    examined = _describe(answer, because, notes=[f"`{folder}` holds no interpreter: its files were read alone"])
+        return _examine_bare_folder(folder, named_by)
     return replace(
-        examined,
+        _describe(answer, named_by, [f"`{folder}` holds no bin/python: what it would say was derived from its files"]),
         interpreter=Unavailable(f"`{folder}` holds no bin/python", Absence.NOT_APPLICABLE),
         path_source=PathSource.FILES,
     )
 
 
-def _examine_interpreter(interpreter: Path, because: str) -> Environment:
+def _examine_interpreter(interpreter: Path, because: str, notes: Iterable[str] = ()) -> Environment:
     try:
-        return _describe(ask_interpreter(interpreter), because)
+        return _describe(ask_interpreter(interpreter), because, notes)
     except ProbeError as refusal:
         prefix = interpreter.parent.parent
         try:
             answer = guess_interpreter(prefix, interpreter)
         except ProbeError:
             raise EnvironmentNotFoundError(str(refusal)) from refusal
-        notes = [f"{refusal}; what it would say was derived from the files of `{prefix}`"]
-    return replace(_describe(answer, because, notes=notes), path_source=PathSource.FILES)
+        note = f"{refusal}; what it would say was derived from the files of `{prefix}`"
+    return replace(_describe(answer, because, (*notes, note)), path_source=PathSource.FILES)
 
 
-def _examine_bare_folder(folder: Path, because: str) -> Environment:
-    names = os.listdir(folder)
+def _examine_bare_folder(folder: Path, named_by: str) -> Environment:
+    try:
+        names = os.listdir(folder)
+    except OSError as exc:
+        raise EnvironmentNotFoundError(f"{named_by} names `{folder}`, which cannot be read: {exc.strerror}") from exc
     if folder.name not in _SITE_FOLDER_NAMES and not any(name.endswith(_METADATA_SUFFIXES) for name in names):
         raise EnvironmentNotFoundError(
-            f"`{folder}` is no environment: it holds neither bin/python, nor lib/pythonX.Y, nor installed distributions"
+            f"{named_by} names `{folder}`, which holds no bin/python, no lib/pythonX.Y and no installed distributions"
         )
     version = layout.version_of(folder.parent.name)
     reason = "a bare site-packages folder does not tell its Python"
-    path = build_search_path((), (SearchEntry(path=str(folder), origin=folder.name),), version or (3,))
+    path = build_search_path((), (SearchEntry(path=str(folder), origin="site-packages"),), version or (3,))
     return Environment(
         interpreter=Unavailable(reason, Absence.NOT_APPLICABLE),
         prefix=str(folder),
         kind="bare site-packages",
-        chosen_because=because,
+        chosen_because=named_by,
         python_version=version or Unavailable(reason, Absence.NOT_APPLICABLE),
         implementation="",
         platform="",
@@ -178,7 +193,7 @@ def _examine_bare_folder(folder: Path, because: str) -> Environment:
     )
 
 
-def _describe(answer: InterpreterAnswer, because: str, notes: list[str] | None = None) -> Environment:
+def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()) -> Environment:
     prefix = Path(answer.prefix)
     settings = layout.read_venv_settings(prefix)
     python_path = tuple(split_python_path(os.environ.get("PYTHONPATH", "")))
@@ -200,7 +215,7 @@ def _describe(answer: InterpreterAnswer, because: str, notes: list[str] | None =
         search_path=path.entries,
         user_site_enabled=answer.user_site_enabled,
         system_site_packages=bool(settings and settings.system_site_packages),
-        notes=(*(notes or ()), *_notes_on_variables(python_path), *path.notes, *_notes_on_access(path.entries)),
+        notes=(*notes, *_notes_on_variables(python_path), *path.notes, *_notes_on_folders(path.entries)),
     )
 
 
@@ -220,7 +235,12 @@ def _notes_on_variables(python_path: tuple[SearchEntry, ...]) -> Iterator[str]:
             yield f"PYTHONPATH names `{entry.path}`, which does not exist"
 
 
-def _notes_on_access(entries: tuple[SearchEntry, ...]) -> Iterator[str]:
+def _notes_on_folders(entries: tuple[SearchEntry, ...]) -> Iterator[str]:
     for entry in entries:
         if os.path.isdir(entry.path) and not os.access(entry.path, os.R_OK | os.X_OK):
             yield f"`{entry.path}` cannot be read by this user"
+        if entry.origin == "standard library":  # what a distributor adds there is part of its Python
+            continue
+        for name in ("sitecustomize.py", "usercustomize.py"):
+            if os.path.isfile(customisation := os.path.join(entry.path, name)):
+                yield f"`{customisation}` runs at every start, and was not followed"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -82,8 +83,10 @@ def _run(interpreter: Path) -> bytes:
         try:
             output, errors = child.communicate(timeout=_DEADLINE_SECONDS)
         except subprocess.TimeoutExpired as exc:
-            os.killpg(child.pid, signal.SIGKILL)
             raise ProbeError(f"`{interpreter}` did not answer within {_DEADLINE_SECONDS} s") from exc
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
     if child.returncode != 0:
         complaint = errors.decode(errors="replace").strip().rpartition("\n")[2]
         raise ProbeError(f"`{interpreter}` ended with status {child.returncode}: {complaint}")
@@ -166,22 +169,22 @@ def guess_interpreter(prefix: Path, interpreter: Path | None) -> InterpreterAnsw
     """Say what the Python of *prefix* would answer, from the files around it.
 
     Raises:
-        ProbeError: *prefix* is not laid out as the prefix of a Python is.
+        ProbeError: *prefix* is not laid out as the prefix of that Python is.
 
     """
+    library_name = _choose_library(prefix, interpreter)
+    version = layout.version_of(library_name)
     settings = layout.read_venv_settings(prefix)
-    version = _guess_version(prefix, interpreter, settings)
     base_prefix = Path((settings and settings.base_prefix) or prefix)
-    library_name = "python{}.{}".format(*version)
     library = base_prefix / "lib" / library_name
     return InterpreterAnswer(
         executable=str(interpreter or ""),
         prefix=str(prefix),
         base_prefix=str(base_prefix),
-        version=version,
+        version=settings.version if settings and settings.version[:2] == version else version,
         implementation="cpython",
         platform=_this_platform(),
-        extension_suffixes=_guess_extension_suffixes(version),
+        extension_suffixes=_guess_extension_suffixes(library_name),
         standard_library=(
             str(library.with_name("python{}{}.zip".format(*version))),
             str(library),
@@ -191,22 +194,22 @@ def guess_interpreter(prefix: Path, interpreter: Path | None) -> InterpreterAnsw
     )
 
 
-def _guess_version(prefix: Path, interpreter: Path | None, settings: layout.VenvSettings | None) -> tuple[int, ...]:
-    found = [layout.version_of(name) for name in layout.find_library_names(prefix)]
-    if settings and settings.version[:2] in found:
-        return settings.version
-    named = layout.version_of(interpreter.resolve().name) if interpreter else ()
-    if named in found:
-        return named
-    if not found:
-        raise ProbeError(f"`{prefix}` holds no lib/pythonX.Y")
-    return found[-1]
+def _choose_library(prefix: Path, interpreter: Path | None) -> str:
+    found = layout.find_library_names(prefix)
+    # bin/python leads to a name that tells the version, as a rule: python3.8.
+    name = os.path.basename(os.path.realpath(interpreter)) if interpreter else "python"
+    if name in found:
+        return name
+    if found and re.fullmatch(r"python\d?", name):
+        return found[-1]
+    raise ProbeError(f"`{prefix}` holds no lib/{name}")
 
 
-def _guess_extension_suffixes(version: tuple[int, ...]) -> tuple[str, ...]:
+def _guess_extension_suffixes(library_name: str) -> tuple[str, ...]:
+    version = layout.version_of(library_name)
     if version < (3,):
         return (".so", "module.so")
-    # PEP 3149; the flag for pymalloc went with Python 3.8.
-    flag = "m" if version < (3, 8) else ""
+    # PEP 3149: `m` stood for pymalloc until Python 3.7, `t` stands for free threading.
+    flag = "m" if version < (3, 8) else "t" if library_name.endswith("t") else ""
     tag = "{}{}".format(*version) + flag
     return (f".cpython-{tag}-{os.uname().machine}-linux-gnu.so", ".abi3.so", ".so")

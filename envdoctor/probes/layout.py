@@ -47,7 +47,7 @@ def _read_legacy_settings(prefix: Path) -> VenvSettings | None:
         return VenvSettings(
             base_prefix=base_prefix.strip(),
             version=version_of(name),
-            system_site_packages=not closed.exists(),
+            system_site_packages=not os.path.exists(closed),
             legacy=True,
         )
     return None
@@ -55,7 +55,8 @@ def _read_legacy_settings(prefix: Path) -> VenvSettings | None:
 
 def find_library_names(prefix: Path) -> list[str]:
     """Find the Pythons whose library lies in *prefix*, as folder names like `python3.8`, oldest first."""
-    names = {path.name for libdir in ("lib64", "lib") for path in prefix.glob(f"{libdir}/python*") if path.is_dir()}
+    paths = (path for libdir in ("lib64", "lib") for path in prefix.glob(f"{libdir}/python*"))
+    names = {path.name for path in paths if os.path.isdir(path)}
     return sorted(filter(_LIBRARY_NAME.fullmatch, names), key=version_of)
 
 
@@ -74,18 +75,18 @@ def find_site_folders(prefix: Path, library_name: str) -> Iterator[str]:
         prefix / "local" / "lib" / library_name / "dist-packages",
         prefix / "lib" / (library_name if is_python2 else "python3") / "dist-packages",
     ]
-    yield from (str(folder) for folder in candidates if folder and folder.is_dir())
+    yield from (str(folder) for folder in candidates if folder and os.path.isdir(folder))
 
 
 def _library_folders(prefix: Path) -> tuple[str, ...]:
     # In a venv lib64 is a link to lib; only where it is a folder does Python look into both (`sys.platlibdir`).
-    return ("lib",) if (prefix / "lib64").is_symlink() else ("lib64", "lib")
+    return ("lib",) if os.path.islink(prefix / "lib64") else ("lib64", "lib")
 
 
 def user_site(library_name: str) -> str:
     """Return the folder of `pip install --user` (site.getusersitepackages)."""
-    base = os.environ.get("PYTHONUSERBASE") or Path("~/.local").expanduser()
-    return str(Path(base, "lib", library_name, "site-packages"))
+    base = os.environ.get("PYTHONUSERBASE") or os.path.expanduser("~/.local")
+    return os.path.join(base, "lib", library_name, "site-packages")
 
 
 def is_user_site_wanted() -> bool:

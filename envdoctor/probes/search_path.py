@@ -16,6 +16,7 @@ from envdoctor.model.facts import SearchEntry
 _HARMLESS = re.compile(r"distutils-precedence\.pth|_virtualenv\.pth|a1_coverage\.pth|.*-nspkg\.pth")
 # easy_install before setuptools 19 closes its .pth file with a line that moves the new paths to the front.
 _TO_THE_FRONT = "sys.__egginsert"
+_BYTE_ORDER_MARK = "\ufeff"
 # The first patch releases whose site module passes over .pth files with a leading dot (gh-113659).
 _PASSES_OVER_HIDDEN: dict[tuple[int, ...], int] = {(3, 8): 19, (3, 9): 19, (3, 10): 14, (3, 11): 8, (3, 12): 2}
 
@@ -54,9 +55,8 @@ def build_search_path(
             path = added | path if pth.to_the_front else path | added
             found_last += pth.found_last
             notes += pth.notes
-    for entry in found_last:
-        path.setdefault(entry.path, entry)
-    return SearchPath(entries=tuple(path.values()), notes=tuple(notes))
+    hooked = (entry for entry in dict.fromkeys(found_last) if entry.path not in path)
+    return SearchPath(entries=(*path.values(), *hooked), notes=tuple(notes))
 
 
 def split_python_path(variable: str) -> Iterator[SearchEntry]:
@@ -84,55 +84,74 @@ def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
         text = os.fsdecode(path.read_bytes())
     except OSError as exc:
         return _Pth(notes=(f"`{path}` cannot be read: {exc.strerror}",))
+    oddity = _find_encoding_oddity(text, version)
     if version >= (3, 13):
-        text = text.removeprefix("\ufeff")
+        text = text.removeprefix(_BYTE_ORDER_MARK)
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     imports = [line for line in lines if line.startswith(("import ", "import\t"))]
     targets = [os.path.abspath(path.parent / line) for line in lines if line not in imports]
-    hooks = [hook for line in imports for hook in _read_import_hook(path, line)]
-    is_code = imports and not hooks and not _HARMLESS.fullmatch(path.name) and _TO_THE_FRONT not in text
+    packages = [package for line in imports for package in _find_hooked_packages(path, line)]
+    is_code = imports and not packages and not _HARMLESS.fullmatch(path.name) and _TO_THE_FRONT not in text
+    notes = [f"`{path}` {oddity}"] if oddity else []
+    notes += [f"`{path}` names `{target}`, which does not exist" for target in targets if not os.path.exists(target)]
+    notes += [f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"] if is_code else []
     return _Pth(
-        folders=tuple(SearchEntry(path=target, origin=path.name) for target in targets if os.path.exists(target)),
-        to_the_front=_TO_THE_FRONT in text,
-        found_last=tuple(hooks),
-        notes=(
-            *(f"`{path}` names `{target}`, which does not exist" for target in targets if not os.path.exists(target)),
-            *([f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"] if is_code else []),
+        folders=tuple(
+            SearchEntry(path=target, origin=f".pth {path.name}") for target in targets if os.path.exists(target)
         ),
+        to_the_front=_TO_THE_FRONT in text,
+        found_last=tuple(SearchEntry(path=str(root.parent), origin=f"editable {root.name}") for root in packages),
+        notes=tuple(notes),
     )
 
 
-def _read_import_hook(pth: Path, line: str) -> Iterator[SearchEntry]:
-    """Yield the folders in which the import hook of an editable install finds its packages."""
+def _find_encoding_oddity(text: str, version: tuple[int, ...]) -> str:
+    if version < (3,):
+        return ""
+    if any("\udc80" <= character <= "\udcff" for character in text):  # bytes that os.fsdecode could not decode
+        return "is not UTF-8: Python 3 does not start with it, unless its locale has another encoding"
+    if text.startswith(_BYTE_ORDER_MARK) and version < (3, 13):
+        return "opens with a byte-order mark, which Python before 3.13 takes for a part of the first path"
+    return ""
+
+
+# --- import hooks of editable installs ---------------------------------------------------------------------------
+
+
+def _find_hooked_packages(pth: Path, line: str) -> Iterator[Path]:
+    """Find the folders of the packages that the import hook in an `import` line finds, where they bear its name."""
     module = pth.with_name(re.split(r"[\s;,.]+", line)[1] + ".py")
     try:
         tree = ast.parse(module.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for name, target in _mapped_packages(tree):
-        # A package is found in the folder that holds it, if it goes by its own name there.
-        if (path := Path(target)).stem == name:
-            yield SearchEntry(path=str(path.parent), origin=f"editable {name}")
+    for name, target in _find_mappings(tree):
+        package = Path(target.removesuffix("/__init__.py"))
+        if package.name == name:
+            yield package
 
 
-def _mapped_packages(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _find_mappings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Find the names of packages and their places, in the ways in which build backends write them."""
     for node in ast.walk(tree):
         match node:
-            # setuptools: MAPPING: dict[str, str] = {"pkg": "/repo/src/pkg"}
             case (
+                # setuptools: MAPPING: dict[str, str] = {"pkg": "/repo/src/pkg"}
                 ast.AnnAssign(target=ast.Name(id="MAPPING"), value=ast.Dict() as mapping)
                 | ast.Assign(targets=[ast.Name(id="MAPPING")], value=ast.Dict() as mapping)
+                # scikit-build-core: install({"pkg": "/repo/src/pkg/__init__.py"}, ...)
+                | ast.Call(func=ast.Name(id="install"), args=[ast.Dict() as mapping, *_])
             ):
-                yield from _constant_items(mapping)
-            # editables (hatchling, pdm): F.map_module("pkg", "/repo/src/pkg/__init__.py")
+                yield from _find_constant_items(mapping)
+            # editables, which hatchling and pdm use: F.map_module("pkg", "/repo/src/pkg/__init__.py")
             case ast.Call(
                 func=ast.Attribute(attr="map_module"),
                 args=[ast.Constant(value=str() as name), ast.Constant(value=str() as target)],
             ):
-                yield name, target.removesuffix("/__init__.py")
+                yield name, target
 
 
-def _constant_items(mapping: ast.Dict) -> Iterator[tuple[str, str]]:
+def _find_constant_items(mapping: ast.Dict) -> Iterator[tuple[str, str]]:
     for key, value in zip(mapping.keys, mapping.values, strict=True):
         match key, value:
             case ast.Constant(value=str() as name), ast.Constant(value=str() as target):
