@@ -54,7 +54,7 @@ class DistributionCoverage:
     @property
     def total(self) -> Coverage:
         """The sums over the libraries."""
-        return _sum(one.coverage for one in self.libraries)
+        return add_up(one.coverage for one in self.libraries)
 
 
 def newest_ptx_isa(driver: Driver | None, host: Host | None, kb: KnowledgeBase) -> PtxIsaVersion | None:
@@ -74,9 +74,24 @@ def _ptx_isa_of(release: DriverRelease | Unavailable, kb: KnowledgeBase) -> PtxI
     return kb.ptx_isa(cuda) if cuda else None
 
 
+def add_up(parts: Iterable[Coverage]) -> Coverage:
+    """Return the sum of several counts."""
+    listed = tuple(parts)
+    return Coverage(
+        native=sum(part.native for part in listed),
+        jit=sum(part.jit for part in listed),
+        none=sum(part.none for part in listed),
+    )
+
+
+def count(coverage: Coverage) -> int:
+    """Return how many kernel containers there are."""
+    return coverage.native + coverage.jit + coverage.none
+
+
 def cover(code: DeviceCode, target: Target, kb: KnowledgeBase) -> Coverage:
     """Count how the containers of one library fare, under the driver of *target*."""
-    coverage = _sum(_cover_group(group, target, kb) for group in code.containers)
+    coverage = add_up(_cover_group(group, target, kb) for group in code.containers)
     if coverage.native or coverage.jit or not _can_be_linked_anew(code, target, kb):
         return coverage
     return Coverage(native=0, jit=coverage.none, none=0)
@@ -90,7 +105,7 @@ def cover_extensions(
     for name, owned in _group_by(_owner, extensions).items():
         variants = _group_by(_without_variant, owned).values()
         libraries = tuple(_best_variant(group, torch, target, kb) for group in variants)
-        with_kernels = tuple(one for one in libraries if one.coverage.native + one.coverage.jit + one.coverage.none)
+        with_kernels = tuple(one for one in libraries if count(one.coverage))
         unreadable = tuple(code for code in owned if code.unreadable)
         if with_kernels or unreadable:
             yield DistributionCoverage(name=name, libraries=with_kernels, unreadable=unreadable)
@@ -167,12 +182,3 @@ def _group_by(key: Callable[[DeviceCode], str], codes: Iterable[DeviceCode]) -> 
     for code in codes:
         groups.setdefault(key(code), []).append(code)
     return groups
-
-
-def _sum(parts: Iterable[Coverage]) -> Coverage:
-    listed = tuple(parts)
-    return Coverage(
-        native=sum(part.native for part in listed),
-        jit=sum(part.jit for part in listed),
-        none=sum(part.none for part in listed),
-    )

@@ -17,6 +17,7 @@ class Devices:
 
     compute_capability: ComputeCapability
     gpus: tuple[Gpu, ...]
+    beside: tuple[ComputeCapability, ...] = ()  # of the other GPUs in the same machine
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -71,10 +72,17 @@ def _without_capability(gpus: tuple[Gpu, ...]) -> Iterator[Undecided]:
 
 
 def _group(gpus: tuple[Gpu, ...]) -> list[Devices]:
-    capabilities = {
-        gpu.compute_capability: None for gpu in gpus if isinstance(gpu.compute_capability, ComputeCapability)
-    }
+    here = {_capability_of(gpu): None for gpu in gpus if not gpu.is_named}
+    capabilities = dict.fromkeys(filter(None, map(_capability_of, gpus)))
     return [
-        Devices(compute_capability=capability, gpus=tuple(gpu for gpu in gpus if gpu.compute_capability == capability))
+        Devices(
+            compute_capability=capability,
+            gpus=tuple(gpu for gpu in gpus if gpu.compute_capability == capability),
+            beside=tuple(other for other in here if other and other != capability),
+        )
         for capability in capabilities
     ]
+
+
+def _capability_of(gpu: Gpu) -> ComputeCapability | None:
+    return gpu.compute_capability if isinstance(gpu.compute_capability, ComputeCapability) else None
