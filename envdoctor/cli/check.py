@@ -48,7 +48,7 @@ def command(
     """
     report = api.examine(plan, selection) if facts is None else _judge(facts, selection)
     destination.write(report)
-    return _exit_code(report, fail_on=fail_on, strict=strict)
+    return exit_code(report, fail_on=fail_on, strict=strict)
 
 
 def _judge(facts: TextIO, selection: api.Selection) -> Report:
@@ -57,7 +57,8 @@ def _judge(facts: TextIO, selection: api.Selection) -> Report:
     return api.judge(api.read_facts(facts), selection)
 
 
-def _exit_code(report: Report, *, fail_on: str, strict: bool) -> ExitCode:
+def exit_code(report: Report, *, fail_on: str, strict: bool) -> ExitCode:
+    """Turn a report into what the process tells its caller; the first line of the table that holds decides."""
     if fail_on != _NEVER and any(report.failed(at_least=Severity[fail_on.upper()])):
         return ExitCode.FINDINGS
     if report.with_status(Status.CRASHED) or (strict and report.undecided()):

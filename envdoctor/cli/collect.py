@@ -1,7 +1,5 @@
 """``envdoctor collect``: facts for a bug report, or to be judged elsewhere."""
 
-from typing import TextIO
-
 import click
 
 from envdoctor import api
@@ -19,7 +17,7 @@ from envdoctor.probes.redaction import find_identity, redact
 )
 @options.output
 @options.configuration
-def command(*, plan: Plan, is_redacted: bool, output: TextIO) -> int:
+def command(*, plan: Plan, is_redacted: bool, output: str) -> int:
     """Write what envdoctor finds out, unjudged, as JSON.
 
     `envdoctor check --facts FILE` judges it, on any machine.

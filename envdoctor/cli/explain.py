@@ -1,7 +1,6 @@
 """``envdoctor explain``: what a code means, and which code an error message belongs to."""
 
 import json
-from typing import TextIO
 
 import click
 
@@ -19,7 +18,7 @@ Rules = tuple[Rule[...], ...]
 @click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @options.output
 @options.color
-def command(*, what: tuple[str, ...], format_: str, output: TextIO, color: str) -> int:
+def command(*, what: tuple[str, ...], format_: str, output: str, color: str) -> int:
     """Say what a code means, or which codes an error message belongs to.
 
     For example `envdoctor explain ED201`, or `envdoctor explain "no kernel image is available"`.
@@ -34,12 +33,19 @@ def command(*, what: tuple[str, ...], format_: str, output: TextIO, color: str) 
 
 
 def _find(what: str) -> Rules:
-    codes = sorted({code for symptom in kb.load().symptoms() if symptom.matches(what) for code in symptom.codes})
-    if codes:
-        return tuple(rule for code in codes for rule in find_rules(code))
-    if " " in what.strip():
-        raise UnknownRuleError("no error message that envdoctor knows is in this text")
-    return find_rules(what)
+    try:
+        return find_rules(what)
+    except UnknownRuleError:
+        if rules := _explaining(what):
+            return rules
+        if " " in what.strip():
+            raise UnknownRuleError("no error message that envdoctor knows is in this text") from None
+        raise
+
+
+def _explaining(message: str) -> Rules:
+    codes = {code for symptom in kb.load().symptoms() if symptom.matches(message) for code in symptom.codes}
+    return tuple(rule for code in sorted(codes) for rule in find_rules(code))
 
 
 def _markdown(rules: Rules) -> str:

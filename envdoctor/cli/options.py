@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -120,12 +120,10 @@ def selection(command: Command) -> Command:
 # --- where the report goes ---------------------------------------------------------------------------------------
 
 
+_STANDARD_OUTPUT = "-"
+
 output = click.option(
-    "--output",
-    type=click.File("w", encoding="utf-8", errors="backslashreplace", lazy=True),
-    default="-",
-    metavar="FILE",
-    help="Write to this file instead of standard output.",
+    "--output", default=_STANDARD_OUTPUT, metavar="FILE", help="Write to this file instead of standard output."
 )
 color = click.option(
     "--color",
@@ -144,7 +142,7 @@ _format = click.option(
 class Destination:
     """Where a report goes, and in which shape."""
 
-    file: TextIO
+    file: str
     format: str
     options: render.RenderOptions
 
@@ -161,7 +159,7 @@ def destination(command: Command) -> Command:
     @color
     @_verbose
     @functools.wraps(command)
-    def with_destination(*, format_: str, output: TextIO, color: str, verbose: bool, **values: Any) -> int:
+    def with_destination(*, format_: str, output: str, color: str, verbose: bool, **values: Any) -> int:
         width = text_width(output)
         options = render.RenderOptions(color=wants_color(output, color), width=width, verbose=verbose)
         return command(destination=Destination(file=output, format=format_, options=options), **values)
@@ -169,32 +167,38 @@ def destination(command: Command) -> Command:
     return with_destination
 
 
-def text_width(output: TextIO) -> int:
+def text_width(output: str) -> int:
     """Return how long the lines of a text for people should be."""
-    if not output.isatty():
+    if not _is_terminal(output):
         return render.RenderOptions().width
     return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
-def wants_color(output: TextIO, choice: str) -> bool:
+def wants_color(output: str, choice: str) -> bool:
     """Tell whether to colour (https://no-color.org, https://force-color.org)."""
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (output.isatty() and os.environ.get("TERM") != "dumb")
+    return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(output) and os.environ.get("TERM") != "dumb")
 
 
-def write(text: str, output: TextIO) -> None:
+def _is_terminal(output: str) -> bool:
+    return output == _STANDARD_OUTPUT and sys.stdout.isatty()
+
+
+def write(text: str, output: str) -> None:
     """Write a report and see that it arrives.
 
     Raises:
         ReportError: it does not, e.g. because the disk is full.
 
     """
+    encoding = None if output == _STANDARD_OUTPUT else "utf-8"
     try:
-        output.write(text)
-        output.flush()
+        with click.open_file(output, "w", encoding=encoding, errors="backslashreplace") as file:
+            file.write(text)
+            file.flush()
     except BrokenPipeError:
         # The reader (`| head`) has what it wanted, and the exit code still tells the verdict.
         _discard_standard_output()

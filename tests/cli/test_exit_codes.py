@@ -1,0 +1,193 @@
+"""The exit codes: one table here, one in `errors.py`, one in the README."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import envdoctor
+from envdoctor.cli.check import exit_code
+from envdoctor.errors import ExitCode
+from envdoctor.model.facts import Facts, NvmlCode
+from envdoctor.model.facts_file import dump_facts
+from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Severity, Status
+from envdoctor.model.rule import Conclusions, rule
+from tests.builders import an_nvml_session, healthy_facts
+
+MISMATCH = NvmlCode(18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")
+
+
+def _nothing() -> Conclusions:
+    yield from ()
+
+
+def failed(severity: Severity, *reasons: str) -> Outcome:
+    finding = Finding(message="bad", evidence=(Evidence(source="s", value="v"),))
+    failing = rule("ED901", severity, "bad")(_nothing)
+    return Outcome(rule=failing, status=Status.FAILED, findings=(finding,), reasons=reasons)
+
+
+ERROR, WARNING, INFO = failed(Severity.ERROR), failed(Severity.WARNING), failed(Severity.INFO)
+PASSED, SKIPPED, UNKNOWN, CRASHED = (
+    Outcome(rule=ERROR.rule, status=status, reasons=reasons)
+    for status, reasons in (
+        (Status.PASSED, ()),
+        (Status.SKIPPED, ("no torch",)),
+        (Status.UNKNOWN, ("mute",)),
+        (Status.CRASHED, ("ValueError",)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "fail_on", "strict", "code"),
+    [
+        ((), "error", True, ExitCode.OK),
+        ((PASSED, SKIPPED), "info", True, ExitCode.OK),
+        ((ERROR,), "error", False, ExitCode.FINDINGS),
+        ((WARNING,), "error", False, ExitCode.OK),
+        ((WARNING,), "warning", False, ExitCode.FINDINGS),
+        ((INFO,), "warning", False, ExitCode.OK),
+        ((INFO,), "info", False, ExitCode.FINDINGS),
+        ((ERROR,), "never", False, ExitCode.OK),
+        ((UNKNOWN,), "error", False, ExitCode.OK),
+        ((UNKNOWN,), "error", True, ExitCode.COULD_NOT_TELL),
+        ((failed(Severity.INFO, "half of it could not be read"),), "error", True, ExitCode.COULD_NOT_TELL),
+        ((CRASHED,), "error", False, ExitCode.COULD_NOT_TELL),
+        ((CRASHED,), "never", False, ExitCode.COULD_NOT_TELL),
+        # A sick machine is told before a sick doctor.
+        ((CRASHED, UNKNOWN, ERROR), "error", True, ExitCode.FINDINGS),
+    ],
+)
+def test_a_report_decides_the_exit_code(
+    outcomes: tuple[Outcome, ...], fail_on: str, strict: bool, code: ExitCode
+) -> None:
+    assert exit_code(Report(facts=Facts(), outcomes=outcomes), fail_on=fail_on, strict=strict) is code
+
+
+def test_the_readme_holds_the_same_table() -> None:
+    readme = (Path(envdoctor.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+    assert [code for code in ExitCode if f"| {code.value} |" not in readme] == []
+
+
+# --- the program as a process ------------------------------------------------------------------------------------
+
+BOOM = """
+import click
+from envdoctor.errors import EnvdoctorError, UnknownGpuError
+
+@click.command()
+@click.argument("what")
+def command(what):
+    "Fail in every way."
+    if what == "interrupt":
+        raise KeyboardInterrupt
+    if what == "file":
+        raise click.FileError("nowhere")
+    raise {"bug": ZeroDivisionError, "error": EnvdoctorError, "gpu": UnknownGpuError}[what]("so it goes")
+"""
+
+
+def run(*args: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "envdoctor", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def folder_with_boom(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the program with one more command, registered by the presence of its file."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(Path(envdoctor.__file__).parent, folder / "envdoctor")
+    (folder / "envdoctor" / "cli" / "boom.py").write_text(BOOM)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "message"),
+    [
+        ("error", 3, "error: so it goes\n"),
+        ("gpu", 2, "error: so it goes\n"),
+        ("file", 2, "Could not open file"),
+        ("interrupt", 130, "interrupted\n"),
+        ("bug", 3, "please report it"),
+    ],
+)
+def test_a_failure_of_a_command_has_its_code(what: str, code: int, message: str, folder_with_boom: Path) -> None:
+    ended = run("boom", what, folder=folder_with_boom)
+
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert message in ended.stderr
+    assert ("Traceback" in ended.stderr) == (what == "bug")
+
+
+def test_a_file_in_the_folder_of_commands_is_a_command(folder_with_boom: Path) -> None:
+    assert "Fail in every way." in run("--help", folder=folder_with_boom).stdout
+
+
+@pytest.mark.parametrize(
+    "args", [("chek",), ("check", "--gpuu", "4090"), ("check", "--format", "xml"), ("explain",), ()]
+)
+def test_wrong_usage_is_told_on_stderr(args: tuple[str, ...]) -> None:
+    ended = run(*args)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Usage: envdoctor" in ended.stderr
+
+
+@pytest.mark.parametrize("args", [("--version",), ("--help",), ("check", "-h")])
+def test_asking_for_help_succeeds(args: tuple[str, ...]) -> None:
+    ended = run(*args)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+class WaitingProgram:
+    """`envdoctor check` that waits for its facts at the end of a pipe, so that a test knows where it stands."""
+
+    def __init__(self, folder: Path) -> None:
+        os.mkfifo(folder / "facts")
+        command = [sys.executable, "-m", "envdoctor", "check", "--facts", str(folder / "facts")]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.facts = (folder / "facts").open("w")  # returns when the program has opened its end
+
+
+def test_an_interrupted_run_ends_with_130(tmp_path: Path) -> None:
+    program = WaitingProgram(tmp_path)
+    program.process.send_signal(signal.SIGINT)
+    stdout, stderr = program.process.communicate(timeout=60)
+    program.facts.close()
+
+    assert (program.process.returncode, stdout, stderr) == (130, "", "\ninterrupted\n")
+
+
+def test_a_reader_that_went_away_does_not_change_the_verdict(tmp_path: Path) -> None:
+    program = WaitingProgram(tmp_path)
+    assert program.process.stdout is not None
+    assert program.process.stderr is not None
+    program.process.stdout.close()
+    with program.facts:
+        program.facts.write(dump_facts(healthy_facts(nvml=an_nvml_session(init=MISMATCH))))
+    stderr = program.process.stderr.read()
+    program.process.stderr.close()
+
+    assert (program.process.wait(timeout=60), stderr) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.json"
+    facts.write_text(dump_facts(healthy_facts()))
+    command = [sys.executable, "-m", "envdoctor", "check", "--facts", str(facts)]
+    with Path("/dev/full").open("w") as full:
+        to_stdout = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    to_file = run("check", "--facts", str(facts), "--output", "/dev/full")
+
+    for ended in (to_stdout, to_file):
+        assert ended.returncode == 3
+        assert ended.stderr.startswith("error: cannot write the report: ")
+        assert "Traceback" not in ended.stderr
