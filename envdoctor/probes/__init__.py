@@ -32,6 +32,7 @@ def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
     Raises:
         EnvironmentNotFoundError: there is no environment where *plan* says there is one.
         UnknownGpuError: *plan* names a card that the knowledge base does not know.
+        DriverReleaseError: *plan* names a driver that is none.
 
     """
     from envdoctor.probes import (
@@ -50,10 +51,10 @@ def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
     )
 
     named = named_gpus.find_named_gpus(plan.gpus, kb)
+    examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
     # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
     inquiry = None if named else nvml.start_inquiry()
 
-    examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
     installed = _attempt(lambda: distributions.find_distributions(examined))
     variables = environ.read_variables()
     torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from envdoctor.probes.nvml_answer import NvmlAnswer, Transcript, read_answer
 
-# NVML wakes every GPU of a host without persistence mode, one after the other, in about a second each.
-DEADLINE_SECONDS = 10.0
+# Without persistence mode NVML wakes the GPUs one after the other, in about a second each; hosts have up to 16.
+DEADLINE_SECONDS = 15.0
 _CHILD = Path(__file__).with_name("nvml_child.py")
 
 
@@ -33,21 +33,9 @@ class Inquiry:
             remaining = max(self._end - time.monotonic(), 0.5)
             records, complaints = self._child.communicate(timeout=remaining)
         except subprocess.TimeoutExpired as exc:
-            self.abandon()
+            _stop(self._child)
             return read_answer(Transcript.parse(exc.stdout or b"", f"no answer within {self._patience:g} seconds"))
         return read_answer(Transcript.parse(records, _describe_end(self._child.returncode, complaints)))
-
-    def abandon(self) -> None:
-        """Stop asking, if the child still runs."""
-        if self._child is None:
-            return
-        self._child.kill()
-        for pipe in (self._child.stdout, self._child.stderr):
-            if pipe:
-                pipe.close()
-        # A process inside a hung driver does not die: it is left behind.
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(timeout=1)
 
 
 def start_inquiry(deadline: float = DEADLINE_SECONDS) -> Inquiry:
@@ -63,8 +51,18 @@ def start_inquiry(deadline: float = DEADLINE_SECONDS) -> Inquiry:
     return Inquiry(child, "", deadline)
 
 
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    child.kill()
+    for pipe in (child.stdout, child.stderr):
+        if pipe:
+            pipe.close()
+    # A process inside a hung driver does not die: it is left behind.
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=1)
+
+
 def _describe_end(return_code: int, complaints: bytes) -> str:
     if return_code < 0:
-        return f"crash ({signal.Signals(-return_code).name})"
+        return f"it crashed ({signal.strsignal(-return_code)})"
     last_line = complaints.decode(errors="replace").strip().rpartition("\n")[2]
     return f"the program that asks it ended with {return_code}" + (f": {last_line}" if last_line else "")
