@@ -13,6 +13,7 @@ from envdoctor.model.facts import (
     ComputeMode,
     ContainerGroup,
     CpuOnlyExtension,
+    CudaLibrary,
     DeviceCode,
     DeviceNode,
     Distribution,
@@ -288,6 +289,24 @@ def a_host(**changes: Any) -> Host:
         mps_directory="",
     )
     return replace(host, **changes)
+
+
+def a_cuda_library(version: str = "550.54.15", soname: str = "libcuda.so.1", **changes: Any) -> CudaLibrary:
+    """The driver's own libcuda, found through the loader's cache."""
+    library = CudaLibrary(
+        soname=soname,
+        path=f"/usr/lib/x86_64-linux-gnu/{soname.removesuffix('1')}{version}",
+        release=DriverRelease.parse(version),
+        found_through="ld.so.cache",
+        is_compat=False,
+    )
+    return replace(library, **changes)
+
+
+def a_compat_library(version: str = "550.54.15", **changes: Any) -> CudaLibrary:
+    """The libcuda of NVIDIA's forward-compatibility package."""
+    path = f"/usr/local/cuda/compat/libcuda.so.{version}"
+    return a_cuda_library(version, **{"path": path, "is_compat": True} | changes)
 
 
 def variables(**values: str) -> tuple[Variable, ...]:
