@@ -1,0 +1,56 @@
+"""There is no GPU to judge for."""
+
+from envdoctor.model.facts import Host, NvmlSession
+from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
+from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._machine import NvmlReturn, gpu_nodes, pci_gpus
+
+
+@rule("ED107", Severity.INFO, "no GPU is here")
+def no_gpu(nvml: NvmlSession, host: Host) -> Conclusions:
+    """
+    ## What it means
+    This machine, container or job has no NVIDIA GPU. What depends on a GPU was not judged.
+
+    ## How envdoctor knows
+    NVML starts and counts no GPU; or NVML is missing or finds no driver, and there are neither `/dev/nvidia*` nodes
+    nor NVIDIA GPUs on the PCI bus.
+
+    ## Why it happens
+    A login node, a CPU machine, a job or a container that asked for no GPU.
+
+    ## How to fix it
+    Name the card that the job will get: `envdoctor check --gpu 4090`. Or run `envdoctor` inside the job.
+
+    ## When to ignore it
+    When the environment is prepared here and used elsewhere.
+    """
+    if nvml.init.number == NvmlReturn.SUCCESS and nvml.device_count == 0:
+        # Cards that the driver should list but does not are the business of ED118 and ED125.
+        if pci_gpus(host) and not host.container:
+            return
+        message = "NVML counts no GPU here"
+        evidence = Evidence(source=nvml.library, value="nvmlDeviceGetCount: 0")
+    elif nvml.init.number in {NvmlReturn.LIBRARY_NOT_FOUND, NvmlReturn.DRIVER_NOT_LOADED}:
+        if pci_gpus(host) or gpu_nodes(host) or host.wsl:
+            return
+        message = "no NVIDIA GPU and no driver are here"
+        evidence = Evidence(source=nvml.library, value=f"{nvml.init.name} ({nvml.init.number})")
+    else:
+        return
+    yield Finding(
+        message=message,
+        evidence=(evidence, Evidence(source="/sys/bus/pci/devices", value=_describe_bus(host))),
+        remedy=Remedy(
+            summary="name the card that the job will get, and envdoctor judges for it",
+            commands=("envdoctor check --gpu 4090",),
+        ),
+    )
+
+
+def _describe_bus(host: Host) -> str:
+    if not isinstance(host.pci_gpus, tuple):
+        return host.pci_gpus.reason
+    if host.pci_gpus:
+        return f"{len(host.pci_gpus)} NVIDIA GPUs of the host, none given to this container"
+    return "no NVIDIA GPU"

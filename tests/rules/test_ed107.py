@@ -1,0 +1,55 @@
+"""ED107: machines, jobs and containers without a GPU."""
+
+import pytest
+
+from envdoctor.model.facts import Host, NvmlCode, NvmlSession, PciGpu, Unavailable
+from envdoctor.model.finding import Severity
+from envdoctor.rules.ed107_no_gpu import no_gpu
+from tests.builders import a_host, an_nvml_session
+
+NO_NVML = an_nvml_session(
+    init=NvmlCode(12, "NVML_ERROR_LIBRARY_NOT_FOUND"), device_count=Unavailable("libnvidia-ml.so.1 not found")
+)
+NOT_LOADED = an_nvml_session(
+    init=NvmlCode(9, "NVML_ERROR_DRIVER_NOT_LOADED"), device_count=Unavailable("driver not loaded")
+)
+NONE_LISTED = an_nvml_session(device_count=0)
+EMPTY = a_host(device_nodes=(), pci_gpus=())
+PASSED_THROUGH = PciGpu(address="0000:01:00.0", device_id="2684", driver="vfio-pci")
+
+
+@pytest.mark.parametrize(
+    ("nvml", "host"),
+    [
+        (NO_NVML, EMPTY),
+        (NO_NVML, a_host(device_nodes=(), pci_gpus=Unavailable("no /sys"))),
+        (NO_NVML, a_host(device_nodes=(), pci_gpus=(PASSED_THROUGH,))),
+        (NOT_LOADED, EMPTY),  # the driver's packages on a machine without a card
+        (NONE_LISTED, EMPTY),
+        (NONE_LISTED, a_host(container="docker", container_evidence="/.dockerenv")),
+    ],
+)
+def test_fires_where_no_gpu_is(nvml: NvmlSession, host: Host) -> None:
+    [finding] = no_gpu(nvml=nvml, host=host)
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ("envdoctor check --gpu 4090",)
+
+
+@pytest.mark.parametrize(
+    ("nvml", "host"),
+    [
+        (an_nvml_session(), a_host()),
+        (NO_NVML, a_host()),  # ED104
+        (NOT_LOADED, a_host()),  # ED105, ED106
+        (NONE_LISTED, a_host()),  # ED118, ED125
+        (NO_NVML, a_host(device_nodes=(), pci_gpus=(), wsl=True)),
+        (an_nvml_session(init=NvmlCode(18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")), EMPTY),
+    ],
+)
+def test_is_silent_where_a_gpu_is(nvml: NvmlSession, host: Host) -> None:
+    assert not no_gpu(nvml=nvml, host=host)
+
+
+def test_is_worth_knowing_and_no_more() -> None:
+    assert no_gpu.severity is Severity.INFO
