@@ -11,6 +11,7 @@ from envdoctor.kb.reader import read_document, read_rows
 from envdoctor.kb.tables import (
     ArchitectureRow,
     ChipRow,
+    CudaPartRow,
     DriverBranchRow,
     GpuAliasRow,
     GpuFiguresRow,
@@ -257,6 +258,12 @@ class KnowledgeBase:
             return {}
         pairs = {"torchvision": release.torchvision, "torchaudio": release.torchaudio, "torchtext": release.torchtext}
         return {name: companion for name, companion in pairs.items() if companion}
+
+    # --- extensions ----------------------------------------------------------------------------------------------
+
+    def cuda_parts(self) -> tuple[CudaPartRow, ...]:
+        """Return the extension modules that builds with CUDA have, by project."""
+        return self._rows("cuda_parts.toml", "cuda_part", CudaPartRow)
 
     # --- messages ------------------------------------------------------------------------------------------------
 

@@ -216,6 +216,18 @@ class TorchIndexRow(Row):
     has_default: bool = True  # whether it also has the build that is on the default index
 
 
+# --- cuda_parts.toml ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaPartRow(Row):
+    """The extension modules of one project that hold CUDA code where it was built with CUDA: one of them is enough."""
+
+    distributions: tuple[str, ...]
+    modules: tuple[str, ...]  # paths from the folder it is installed in, up to the suffix: "mmcv/_ext"
+    beside: str = ""  # pattern of a path that shows that a module is missing; without it, absence shows nothing
+
+
 # --- symptoms.toml -----------------------------------------------------------------------------------------------
 
 
