@@ -18,6 +18,8 @@ from envdoctor.kb.tables import (
     GpuRow,
     MeasuredRow,
     MinimumDriverRow,
+    PackageNeedRow,
+    PtxRow,
     RateRow,
     Row,
     SymptomRow,
@@ -67,6 +69,11 @@ class KnowledgeBase:
     def toolkits(self) -> Mapping[CudaVersion, ToolkitRow]:
         """The CUDA toolkits, oldest first."""
         return {row.version: row for row in self._rows("cuda.toml", "toolkit", ToolkitRow)}
+
+    @cached_property
+    def ptx_versions(self) -> tuple[PtxRow, ...]:
+        """The versions of PTX, oldest first."""
+        return self._rows("cuda.toml", "ptx", PtxRow)
 
     @cached_property
     def minimum_drivers(self) -> tuple[MinimumDriverRow, ...]:
@@ -214,8 +221,9 @@ class KnowledgeBase:
 
     def ptx_isa(self, cuda: CudaVersion) -> PtxIsaVersion | None:
         """Return the PTX version that a toolkit writes, and that a driver of the same CUDA version compiles."""
-        row = self.toolkits.get(cuda)
-        return row.ptx_isa if row else None
+        if cuda > self.ptx_versions[-1].cuda:
+            return None
+        return max((row.version for row in self.ptx_versions if row.cuda <= cuda), default=None)
 
     # --- GPUs ----------------------------------------------------------------------------------------------------
 
@@ -264,6 +272,21 @@ class KnowledgeBase:
     def cuda_parts(self) -> tuple[CudaPartRow, ...]:
         """Return the extension modules that builds with CUDA have, by project."""
         return self._rows("cuda_parts.toml", "cuda_part", CudaPartRow)
+
+    # --- packages ------------------------------------------------------------------------------------------------
+
+    def unmet_needs(self, distribution: str, version: str, device: ComputeCapability) -> tuple[PackageNeedRow, ...]:
+        """Return what a version of a package needs of a GPU and a device does not have, the whole package first."""
+        rows = [
+            row
+            for row in self._package_needs
+            if row.distribution == distribution and row.capability > device and row.concerns(version)
+        ]
+        return tuple(sorted(rows, key=lambda row: row.feature))
+
+    @cached_property
+    def _package_needs(self) -> tuple[PackageNeedRow, ...]:
+        return self._rows("needs.toml", "need", PackageNeedRow)
 
     # --- messages ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
@@ -44,12 +47,19 @@ class ToolkitRow(Row):
     """One CUDA toolkit: what its compilers produce and which host compilers they accept."""
 
     version: CudaVersion
-    ptx_isa: PtxIsaVersion
     targets: tuple[Arch, ...]  # what ptxas accepts, without those that nvcc no longer offers
     gcc_min: int | None = None
     gcc_max: int | None = None
     clang_below: int | None = None
     msc_ver: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtxRow(Row):
+    """One version of PTX and the CUDA version that brought it."""
+
+    version: PtxIsaVersion
+    cuda: CudaVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +236,27 @@ class CudaPartRow(Row):
     distributions: tuple[str, ...]
     modules: tuple[str, ...]  # paths from the folder it is installed in, up to the suffix: "mmcv/_ext"
     beside: str = ""  # pattern of a path that shows that a module is missing; without it, absence shows nothing
+
+
+# --- needs.toml --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageNeedRow(Row):
+    """The oldest GPU on which a package, or one feature of it, works."""
+
+    distribution: str
+    versions: str  # a version specifier: ">=2"
+    capability: ComputeCapability
+    feature: str = ""  # empty: the whole package
+    instead: str  # what to do on an older GPU
+
+    def concerns(self, version: str) -> bool:
+        """Tell whether a version of the package is one of `versions`; one that no standard knows is none."""
+        try:
+            return SpecifierSet(self.versions).contains(Version(version), prereleases=True)
+        except InvalidVersion:
+            return False
 
 
 # --- symptoms.toml -----------------------------------------------------------------------------------------------
