@@ -7,24 +7,23 @@ asked here stands in the headers, which are never compressed.
 
 import struct
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
-from envdoctor.binary.elf import parse_elf
-from envdoctor.binary.reader import BinaryError, Reader, WindowReader
+from envdoctor.binary.reader import BinaryError, Reader
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
-from envdoctor.model.facts import KernelCode
-from envdoctor.model.versions import PtxIsaVersion
 
 # Magic, version and header size, which have always been 1 and 16: long enough not to occur by chance.
 CONTAINER_KEY = bytes.fromhex("50ed55ba01001000")
 
 _CONTAINER = struct.Struct("<8sQ")  # key, size of what follows
-# kind, version, header size, payload size, compressed size, offset of options, minor and major version, architecture,
-# offset and length of the identifier, flags, unknown, uncompressed size
-_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+# Between them: offset of the options, offset and length of the identifier, and a field that is 0 but for LTO IR.
+_ENTRY = struct.Struct("<HHIQI4xHHI8xQ8xQ")
 _ENTRY_VERSION = 0x0101
-_KINDS = {1: CodeKind.PTX, 2: CodeKind.SASS, 8: CodeKind.LTO_IR}
+
+KIND_PTX = 1
+KIND_CUBIN = 2
+KIND_LTO_IR = 8
+_KINDS = {KIND_PTX: CodeKind.PTX, KIND_CUBIN: CodeKind.SASS, KIND_LTO_IR: CodeKind.LTO_IR}
 
 FLAG_LZ4 = 0x2000
 FLAG_ZSTD = 0x8000
@@ -44,18 +43,16 @@ class Entry(NamedTuple):
     """The kernels of one source file for one architecture: what the header of an entry says."""
 
     offset: int
-    arch: Arch
-    version: tuple[int, int]  # PTX: the ISA version
-    flags: int
+    kind: int
+    entry_version: int
     header_size: int
     payload_size: int
     compressed_size: int  # 0 when the payload is not compressed
+    minor_version: int
+    major_version: int  # PTX: the ISA version
+    number: int  # of the architecture, e.g. 90
+    flags: int
     uncompressed_size: int  # 0 when the payload is not compressed
-
-    @property
-    def kernel_size(self) -> int:
-        """The size of the code itself, whether or not it is compressed in the file."""
-        return self.uncompressed_size or self.payload_size
 
 
 class Container(NamedTuple):
@@ -100,24 +97,20 @@ def parse_container(reader: Reader, offset: int, limit: int) -> Container:
 def _parse_entry(header: bytes, offset: int) -> Entry:
     if len(header) < _ENTRY.size:
         raise FatbinError("the header of a fatbin entry is cut off", offset)
-    fields = _ENTRY.unpack_from(header)
-    kind, version, header_size, payload_size, compressed_size, _, minor, major, number, _, _, flags, _, full_size = (
-        fields
-    )
-    if version != _ENTRY_VERSION or header_size < _ENTRY.size:
+    entry = Entry(offset, *_ENTRY.unpack_from(header))
+    if entry.entry_version != _ENTRY_VERSION or entry.header_size < _ENTRY.size:
         raise FatbinError("not a fatbin entry of a known version", offset)
-    if kind not in _KINDS:
-        raise FatbinError(f"a fatbin entry of unknown kind {kind}", offset)
-    if number not in _KNOWN_ARCHITECTURES:
-        raise FatbinError(f"a fatbin entry for architecture {number}", offset)
+    if entry.kind not in _KINDS:
+        raise FatbinError(f"a fatbin entry of unknown kind {entry.kind}", offset)
+    if entry.number not in _KNOWN_ARCHITECTURES:
+        raise FatbinError(f"a fatbin entry for architecture {entry.number}", offset)
+    return entry
+
+
+def make_arch(kind: int, number: int, flags: int) -> Arch:
+    """Name the architecture of an entry; its suffix stands among the flags."""
     suffix = "a" if flags & FLAG_ARCH_SPECIFIC else "f" if flags & FLAG_FAMILY_SPECIFIC else ""
-    arch = _arch(number, _KINDS[kind], suffix)
-    return Entry(offset, arch, (major, minor), flags, header_size, payload_size, compressed_size, full_size)
-
-
-@cache
-def _arch(number: int, kind: CodeKind, suffix: str) -> Arch:
-    return Arch(ComputeCapability.from_number(number), kind.value, suffix)
+    return Arch(ComputeCapability.from_number(number), _KINDS[kind].value, suffix)
 
 
 def walk_containers(reader: Reader, start: int, end: int) -> Iterator[Container | FatbinError]:
@@ -144,78 +137,3 @@ def walk_containers(reader: Reader, start: int, end: int) -> Iterator[Container 
 
 def _is_padding(reader: Reader, start: int, end: int) -> bool:
     return end - start <= LARGEST_PADDING and not any(reader.peek(start, end - start))
-
-
-# --- what the kernels are ----------------------------------------------------------------------------------------
-
-# Bytes that an instruction takes, relative to Volta and later (16 bytes): Kepler has one control word per seven
-# instructions of 8 bytes, Maxwell and Pascal one per three (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture
-# via Microbenchmarking", 2018, section 2.1). From sm_100 on cubins hold much of their content twice (`.nv.merc.*`):
-# about 1.6 times the size, measured on the containers of torch 2.8.0 and 2.14.1.
-_RELATIVE_SIZES = ((50, 64 / 7 / 16), (70, 32 / 3 / 16), (100, 1.0), (1000, 1.6))
-
-# Flash-attention's containers in torch 2.8.0 and 2.14.1 hold cubins for sm_70 and sm_75 in which every kernel only
-# reports failure: 0.05 to 0.45 of the size of their siblings, and all 180 of them are below this line. No other
-# container of theirs falls below it except three whose kernels need newer hardware too (bf16, TMA).
-_STUB_RATIO = 0.5
-_FEWEST_SIBLINGS = 3
-_LARGEST_EMPTY_CUBIN = 4096
-
-
-def kernel_code(reader: Reader, container: Container) -> tuple[KernelCode, ...]:
-    """Say what a container can run on, and mark what is there in name only.
-
-    Stubs are cubins whose kernels do nothing but fail, because the source asks for newer hardware, and the cubins
-    without kernels that nvcc's device link leaves in a library.
-    """
-    stubs = _find_empty(reader, container.entries) or _find_stubs(container.entries)
-    return tuple(
-        KernelCode(
-            arch=entry.arch,
-            ptx_isa_version=PtxIsaVersion(*entry.version) if entry.arch.kind is CodeKind.PTX else None,
-            is_stub=entry.offset in stubs,
-        )
-        for entry in container.entries
-    )
-
-
-def _find_stubs(entries: tuple[Entry, ...]) -> frozenset[int]:
-    """Offsets of the cubins that are far smaller than those for newer architectures of the same source."""
-    # Architecture-specific variants often hold other kernels than the cubins beside them.
-    plain = [entry for entry in entries if entry.arch.kind is CodeKind.SASS and not entry.arch.suffix]
-    plain.sort(key=lambda entry: entry.arch)
-    if len(plain) < _FEWEST_SIBLINGS:
-        return frozenset()
-    usual = sorted(entry.kernel_size / _relative_size(entry.arch) for entry in plain)[len(plain) // 2]
-    stubs = []
-    for entry in plain:
-        # Some sm_100 cubins are not stored twice: give the suspect the benefit.
-        relative = min(_relative_size(entry.arch), 1.0)
-        if entry.kernel_size / relative >= _STUB_RATIO * usual:
-            # Hardware that is new enough for a kernel stays so: from here on small means small.
-            break
-        stubs.append(entry.offset)
-    return frozenset(stubs)
-
-
-def _relative_size(arch: Arch) -> float:
-    return next(size for limit, size in _RELATIVE_SIZES if arch.capability.number < limit)
-
-
-def _find_empty(reader: Reader, entries: tuple[Entry, ...]) -> frozenset[int]:
-    """Offsets of all entries, if none of them holds a kernel; none if one does or cannot be looked into."""
-    if all(_is_empty(reader, entry) for entry in entries):
-        return frozenset(entry.offset for entry in entries)
-    return frozenset()
-
-
-def _is_empty(reader: Reader, entry: Entry) -> bool:
-    compressed = entry.flags & (FLAG_LZ4 | FLAG_ZSTD)
-    if entry.arch.kind is not CodeKind.SASS or compressed or entry.payload_size > _LARGEST_EMPTY_CUBIN:
-        return False
-    cubin = WindowReader(reader, entry.offset + entry.header_size, entry.payload_size)
-    try:
-        sections = parse_elf(cubin).sections
-    except BinaryError:
-        return False
-    return not any(section.name.startswith(".text") for section in sections)

@@ -1,0 +1,63 @@
+"""Which distribution a library belongs to, from the lists of files that installers leave."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from envdoctor.model.facts import Distribution, MetadataKind
+from envdoctor.probes.distributions import normalise
+from envdoctor.probes.library_files import Library
+
+
+@dataclass(frozen=True)
+class LibraryOwners:
+    """The installed distributions, asked for what they own."""
+
+    distributions: tuple[Distribution, ...]
+
+    def owner_of(self, library: Library) -> str:
+        """Name the distribution, "" when none claims the library."""
+        editable = [each for each in self._editable if library.path.startswith(each.editable_root + os.sep)]
+        if editable:
+            return max(editable, key=lambda each: len(each.editable_root)).name
+        here = [each for each in self._installed if each.location == library.root]
+        # torchvision.libs/libcudart.d9bbffd7.so.10.2 was bundled by auditwheel.
+        name = normalise(library.place.partition(os.sep)[0].removesuffix(".libs"))
+        for distribution in here:
+            if distribution.name == name:
+                return name
+        # Names that are alike are the likeliest: spconv in spconv-cu118, nvidia/... in nvidia-cublas-cu12.
+        here.sort(key=lambda each: not each.name.startswith(name))
+        claiming = (each.name for each in here if _claim_of(each, library.place) in self._files(each.metadata_path))
+        return next(claiming, "")
+
+    @cached_property
+    def _editable(self) -> list[Distribution]:
+        return [each for each in self.distributions if each.editable_root]
+
+    @cached_property
+    def _installed(self) -> list[Distribution]:
+        kinds = {MetadataKind.DIST_INFO, MetadataKind.EGG_INFO}
+        return [each for each in self.distributions if each.metadata_kind in kinds and not each.editable_root]
+
+    @cached_property
+    def _known_files(self) -> dict[str, bytes]:
+        return {}
+
+    def _files(self, metadata_path: str) -> bytes:
+        """The list of installed files, as the installer wrote it."""
+        if metadata_path not in self._known_files:
+            record = "RECORD" if metadata_path.endswith(".dist-info") else "installed-files.txt"
+            try:
+                content = Path(metadata_path, record).read_bytes()
+            except OSError:
+                content = b""
+            self._known_files[metadata_path] = b"\n" + content
+        return self._known_files[metadata_path]
+
+
+def _claim_of(distribution: Distribution, place: str) -> bytes:
+    """Return how a list of installed files names the file at *place* (PEP 376; setuptools before it)."""
+    path = os.fsencode(place)
+    return b"\n" + path + b"," if distribution.metadata_kind is MetadataKind.DIST_INFO else b"/" + path + b"\n"

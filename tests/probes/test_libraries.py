@@ -1,0 +1,373 @@
+"""Finding libraries in the folders of a search path, whose they are, and what is wrong with them."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from envdoctor.model.arch import format_arch_list
+from envdoctor.model.facts import (
+    Absence,
+    DeviceCode,
+    Distribution,
+    LibraryRole,
+    MetadataKind,
+    SearchEntry,
+    Unavailable,
+)
+from envdoctor.probes.libraries import find_device_code, read_device_code
+from tests.binary.files import FIXTURES, content_of
+from tests.builders import a_distribution, a_torch, an_environment
+
+LIBRARY = FIXTURES / "rdc" / "librdc.so"
+OTHER_LIBRARY = FIXTURES / "rdc" / "libnordc.so"
+HOST_LIBRARY = content_of("rdc/a.o").replace(b"__nv_relfatbin", b"__no_relfatbin")
+NO_TORCH = Unavailable("torch is not installed", Absence.NOT_APPLICABLE)
+
+
+def put(target: Path, source: Path = LIBRARY) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    return target
+
+
+def package(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "__init__.py").touch()
+    return folder
+
+
+def find(
+    *roots: Path | SearchEntry,
+    distributions: tuple[Distribution, ...] = (),
+    torch: object = NO_TORCH,
+    **environment: object,
+) -> tuple[DeviceCode, ...]:
+    entries = (
+        SearchEntry(path=str(root), origin="site-packages") if isinstance(root, Path) else root for root in roots
+    )
+    examined = an_environment(search_path=tuple(entries), **environment)
+    return find_device_code(examined, distributions, torch, deep=False)  # type: ignore[arg-type]  # keyword arguments of the builder
+
+
+def names(found: tuple[DeviceCode, ...]) -> list[str]:
+    return sorted(Path(code.library).name for code in found)
+
+
+# --- one library -------------------------------------------------------------------------------------------------
+
+
+def test_a_library_tells_its_containers_size_and_needs() -> None:
+    code = read_device_code(LIBRARY, role=LibraryRole.JIT)
+
+    assert [format_arch_list(tuple(kernel.arch for kernel in group.code)) for group in code.containers] == [
+        "sm_80 sm_90a",
+        "sm_80 sm_90a compute_90",
+    ]
+    assert code.size == LIBRARY.stat().st_size
+    assert code.needed[0] == "libcudart.so.13"
+    assert (code.role, code.unreadable) == (LibraryRole.JIT, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "an empty file at offset 0x0"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a Git LFS pointer"),
+        (LIBRARY.read_bytes()[:30_000], "bytes expected in a file of 30000 bytes"),
+        (b"\x7fELF", "6 bytes expected in a file of 4 bytes"),
+    ],
+    ids=["empty", "LFS pointer", "truncated", "cut in its header"],
+)
+def test_what_cannot_be_read_has_its_reason(content: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(content)
+
+    code = read_device_code(path, role=LibraryRole.EXTENSION)
+
+    assert reason in code.unreadable
+    assert code.size == len(content)
+
+
+def test_a_library_that_is_gone_has_its_reason(tmp_path: Path) -> None:
+    assert read_device_code(tmp_path / "x.so", role=LibraryRole.EXTENSION).unreadable == "No such file or directory"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_library_that_may_not_be_read_has_its_reason(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.so")
+    path.chmod(0)
+
+    assert read_device_code(path, role=LibraryRole.EXTENSION).unreadable == "Permission denied"
+
+
+def test_a_pipe_in_the_place_of_a_library_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.so")
+
+    assert read_device_code(tmp_path / "x.so", role=LibraryRole.EXTENSION).unreadable.startswith("not a regular file")
+
+
+def test_a_damaged_container_leaves_the_others_standing(tmp_path: Path) -> None:
+    damaged = bytearray(LIBRARY.read_bytes())
+    damaged[damaged.find(bytes.fromhex("50ed55ba01001000"))] = 0
+    path = tmp_path / "x.so"
+    path.write_bytes(damaged)
+
+    code = read_device_code(path, role=LibraryRole.EXTENSION)
+
+    assert [group.section for group in code.containers] == ["__nv_relfatbin"]
+    assert "not a fatbin container" in code.unreadable
+
+
+# --- which libraries are found -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_C.so",
+        "_C.cpython-310-x86_64-linux-gnu.so",
+        "_C.abi3.so",
+        "libx.so.1",
+        "libx.so.12.4.1",
+        "libcudart-80664282.so.10.2",
+    ],
+)
+def test_libraries_are_known_by_their_names(name: str, tmp_path: Path) -> None:
+    put(package(tmp_path / "x") / name)
+
+    assert names(find(tmp_path)) == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["_C.so.py", "_C.pyd", "x.dll", "x.sox", "_C.cpython-38-x86_64-linux-gnu.so", "~x.so.orig"]
+)
+def test_files_that_this_interpreter_does_not_load_are_passed_over(name: str, tmp_path: Path) -> None:
+    put(package(tmp_path / "x") / name)
+
+    assert find(tmp_path) == ()
+
+
+def test_an_interpreter_on_windows_loads_other_names(tmp_path: Path) -> None:
+    for name in ("_C.so", "_C.cp310-win_amd64.pyd", "x.dll"):
+        put(package(tmp_path / "x") / name, LIBRARY if name.startswith("_C") else OTHER_LIBRARY)
+
+    found = find(tmp_path, platform="win-amd64", extension_suffixes=(".cp310-win_amd64.pyd", ".pyd"))
+
+    assert names(found) == ["_C.cp310-win_amd64.pyd", "x.dll"]
+
+
+def test_libraries_without_device_code_are_left_out(tmp_path: Path) -> None:
+    (package(tmp_path / "x") / "_C.so").write_bytes(HOST_LIBRARY)
+
+    assert find(tmp_path) == ()
+
+
+def test_libraries_that_cannot_be_read_are_not_lost(tmp_path: Path) -> None:
+    (package(tmp_path / "x") / "_C.so").write_bytes(b"")
+
+    [code] = find(tmp_path)
+
+    assert code.unreadable
+
+
+def test_links_to_one_file_are_one_library(tmp_path: Path) -> None:
+    path = put(package(tmp_path / "x") / "libx.so.1")
+    path.with_name("libx.so").symlink_to("libx.so.1")
+    os.link(path, path.with_name("other.so"))
+
+    assert len(find(tmp_path)) == 1
+
+
+def test_equal_copies_within_a_distribution_are_one_library(tmp_path: Path) -> None:
+    for name in ("libx.so", "libx.so.1"):
+        put(package(tmp_path / "x") / name)
+
+    assert names(find(tmp_path)) == ["libx.so"]
+
+
+def test_a_link_to_a_folder_above_itself_does_not_hang(tmp_path: Path) -> None:
+    folder = package(tmp_path / "x")
+    put(folder / "_C.so")
+    (folder / "loop").symlink_to(tmp_path)
+    (folder / "other").symlink_to(folder)
+
+    assert names(find(tmp_path)) == ["_C.so"]
+
+
+def test_a_linked_package_is_entered(tmp_path: Path) -> None:
+    put(package(tmp_path / "store" / "x") / "_C.so")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "x").symlink_to(tmp_path / "store" / "x")
+
+    assert names(find(tmp_path / "site")) == ["_C.so"]
+
+
+@pytest.mark.parametrize("folder", ["~orch/lib", "x-1.0.dist-info", "x.egg-info", "x/__pycache__", "x/.hidden"])
+def test_leavings_and_metadata_are_not_entered(folder: str, tmp_path: Path) -> None:
+    put(tmp_path / folder / "_C.so")
+
+    assert find(tmp_path) == ()
+
+
+def test_a_package_hides_its_namesake_later_on_the_search_path(tmp_path: Path) -> None:
+    put(package(tmp_path / "user" / "x") / "_C.so")
+    put(package(tmp_path / "system" / "x") / "_C.so", OTHER_LIBRARY)
+    put(package(tmp_path / "system" / "y") / "_C.so", OTHER_LIBRARY)
+
+    found = find(tmp_path / "user", tmp_path / "system")
+
+    assert [code.library for code in found] == [str(tmp_path / "user/x/_C.so"), str(tmp_path / "system/y/_C.so")]
+
+
+def test_folders_of_a_namespace_do_not_hide_each_other(tmp_path: Path) -> None:
+    put(tmp_path / "user" / "nvidia" / "cublas" / "libcublas.so.12")
+    put(tmp_path / "system" / "nvidia" / "cudnn" / "libcudnn.so.9", OTHER_LIBRARY)
+
+    assert names(find(tmp_path / "user", tmp_path / "system")) == ["libcublas.so.12", "libcudnn.so.9"]
+
+
+def test_the_standard_library_is_not_searched(tmp_path: Path) -> None:
+    put(tmp_path / "lib-dynload" / "x.so")
+
+    assert find(SearchEntry(path=str(tmp_path / "lib-dynload"), origin="standard library")) == ()
+
+
+def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
+    assert find(tmp_path / "nowhere") == ()
+
+
+# --- source roots ------------------------------------------------------------------------------------------------
+
+
+def source(folder: Path, origin: str = "project.pth") -> SearchEntry:
+    return SearchEntry(path=str(folder), origin=origin)
+
+
+@pytest.mark.parametrize("place", ["_C.so", "x/_C.so", "x/ops/_C.so", "lib/pointops/_C.so", "x/ops/deep/er/_C.so"])
+def test_modules_of_a_source_root_are_found(place: str, tmp_path: Path) -> None:
+    for folder in ("x", "x/ops", "x/ops/deep", "x/ops/deep/er"):
+        package(tmp_path / folder)
+    put(tmp_path / place)
+
+    assert names(find(source(tmp_path))) == ["_C.so"]
+
+
+@pytest.mark.parametrize("place", ["build/x/_C.so", "data/train/n01440764/_C.so", "my-runs/_C.so", ".git/_C.so"])
+def test_data_and_build_folders_of_a_source_root_are_not_entered(place: str, tmp_path: Path) -> None:
+    put(tmp_path / place)
+
+    assert find(source(tmp_path)) == ()
+
+
+def test_a_folder_of_installed_distributions_is_none_of_sources(tmp_path: Path) -> None:
+    (tmp_path / "x-1.0.dist-info").mkdir()
+    put(tmp_path / "x.libs" / "libx.so.1")
+
+    assert names(find(source(tmp_path, "PYTHONPATH"))) == ["libx.so.1"]
+
+
+def test_of_an_editable_install_only_its_own_package_is_found(tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        put(package(tmp_path / name) / f"_{name}.so")
+
+    assert names(find(source(tmp_path, "editable mine"))) == ["_mine.so"]
+
+
+# --- whose they are ----------------------------------------------------------------------------------------------
+
+
+def installed(site: Path, name: str, *files: str) -> Distribution:
+    folder = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "RECORD").write_text("".join(f"{file},sha256=x,1\n" for file in files))
+    return a_distribution(name, "1.0", metadata_path=str(folder), location=str(site))
+
+
+def test_a_package_belongs_to_the_distribution_of_its_name(tmp_path: Path) -> None:
+    put(package(tmp_path / "xformers") / "_C.so")
+
+    [code] = find(tmp_path, distributions=(installed(tmp_path, "other"), installed(tmp_path, "xformers")))
+
+    assert (code.distribution, code.role) == ("xformers", LibraryRole.EXTENSION)
+
+
+@pytest.mark.parametrize("place", ["spconv/core_cc.so", "flash_attn_2_cuda.so", "faiss_gpu.libs/libfaiss-6b43fd57.so"])
+def test_a_library_belongs_to_the_distribution_that_lists_it(place: str, tmp_path: Path) -> None:
+    put(tmp_path / place)
+
+    [code] = find(
+        tmp_path, distributions=(installed(tmp_path, "other", f"x/{place}"), installed(tmp_path, "the-one", place))
+    )
+
+    assert code.distribution == "the-one"
+
+
+def test_libraries_that_setuptools_installed_belong_to_their_egg_info(tmp_path: Path) -> None:
+    put(tmp_path / "pointops.so")
+    egg_info = tmp_path / "point_ops-1.0.egg-info"
+    egg_info.mkdir()
+    (egg_info / "installed-files.txt").write_text("../pointops.so\n../pointops/__init__.py\n")
+    distribution = a_distribution(
+        "point-ops", "1.0", metadata_kind=MetadataKind.EGG_INFO, metadata_path=str(egg_info), location=str(tmp_path)
+    )
+
+    assert [code.distribution for code in find(tmp_path, distributions=(distribution,))] == ["point-ops"]
+
+
+def test_libraries_below_an_editable_root_belong_to_that_distribution(tmp_path: Path) -> None:
+    put(package(tmp_path / "mmcv") / "_ext.so")
+    distribution = a_distribution("mmcv-full", "1.7.1", editable_root=str(tmp_path), location="/elsewhere")
+
+    assert [code.distribution for code in find(source(tmp_path), distributions=(distribution,))] == ["mmcv-full"]
+
+
+def test_a_library_that_nobody_lists_has_no_owner(tmp_path: Path) -> None:
+    put(tmp_path / "stray.so")
+
+    assert [code.distribution for code in find(tmp_path, distributions=(installed(tmp_path, "other"),))] == [""]
+
+
+@pytest.mark.parametrize(
+    "name", ["libcudnn_ops_infer.so.8", "libcublasLt.so.12", "libnvjpeg.36e11081.so.13", "libcudart-80664282.so.10.2"]
+)
+def test_nvidias_libraries_are_known_wherever_they_lie(name: str, tmp_path: Path) -> None:
+    put(tmp_path / "x.libs" / name)
+
+    assert [code.role for code in find(tmp_path)] == [LibraryRole.NVIDIA]
+
+
+# --- torch -------------------------------------------------------------------------------------------------------
+
+
+def test_torchs_libraries_come_first_and_say_whether_they_are_always_loaded(tmp_path: Path) -> None:
+    always = put(package(tmp_path / "torch") / "lib" / "libtorch_cuda.so")
+    lazily = put(tmp_path / "torch" / "lib" / "libtorch_cuda_linalg.so", OTHER_LIBRARY)
+    put(package(tmp_path / "apex") / "_C.so", FIXTURES / "t1.so")
+    torch = a_torch(root=str(tmp_path / "torch"), libraries=(str(always), str(lazily)), loaded_libraries=(str(always),))
+
+    found = find(tmp_path, torch=torch)
+
+    assert [(Path(code.library).name, code.role, code.always_loaded) for code in found] == [
+        ("libtorch_cuda.so", LibraryRole.TORCH, True),
+        ("libtorch_cuda_linalg.so", LibraryRole.TORCH, False),
+        ("_C.so", LibraryRole.EXTENSION, False),
+    ]
+
+
+def test_libraries_of_torch_outside_the_search_path_are_read(tmp_path: Path) -> None:
+    library = put(tmp_path / "lib" / "libtorch_cuda.so")
+    torch = a_torch(libraries=(str(library),), loaded_libraries=(str(library),))
+
+    [code] = find(tmp_path / "site-packages", torch=torch)
+
+    assert (code.role, code.always_loaded) == (LibraryRole.TORCH, True)
+
+
+def test_a_library_that_torch_loads_but_that_is_gone_is_not_lost(tmp_path: Path) -> None:
+    gone = str(tmp_path / "torch" / "lib" / "libtorch_cuda.so")
+
+    [code] = find(tmp_path, torch=a_torch(libraries=(gone,), loaded_libraries=(gone,)))
+
+    assert code.unreadable == "No such file or directory"
