@@ -1,7 +1,7 @@
 """The machine in, facts out: every side effect of examining lives in this package, and nothing here judges."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from envdoctor.errors import ProbeError
@@ -58,27 +58,33 @@ def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
     installed = _attempt(lambda: distributions.find_distributions(examined))
     variables = environ.read_variables()
     torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
-    device_code = _attempt(lambda: libraries.find_device_code(examined, installed, torch, deep=plan.deep))
+    jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
+    device_code = _attempt(
+        lambda: (
+            *libraries.find_device_code(examined, installed, torch, deep=plan.deep),
+            *jit_cache.read_jit_device_code(jit_extensions, deep=plan.deep),
+        )
+    )
     machine = _attempt(host.read_host)
 
-    facts = {
-        "environment": examined,
-        "distributions": installed,
-        "torch": torch,
-        "triton": _attempt(lambda: triton.read_triton_build(examined, installed, variables)),
-        "device_code": device_code,
-        "cpu_only_extensions": _attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, device_code)),
-        "jit_extensions": _attempt(lambda: jit_cache.find_jit_extensions(variables)),
-        "host": machine,
-        "variables": variables,
-        "toolchain": _attempt(lambda: toolchain.read_toolchain(variables)),
-    }
+    facts = Facts(
+        environment=examined,
+        distributions=installed,
+        torch=torch,
+        triton=_attempt(lambda: triton.read_triton_build(examined, installed, variables)),
+        device_code=device_code,
+        cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
+        jit_extensions=jit_extensions,
+        host=machine,
+        variables=variables,
+        toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
+    )
     if inquiry is None:
         driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _NAMED_CARDS
-        return Facts(**facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
+        return replace(facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
     answer = inquiry.finish()
-    return Facts(
-        **facts,
+    return replace(
+        facts,
         gpus=answer.gpus,
         nvml=answer.session,
         peer_access=answer.peer_access,

@@ -11,7 +11,17 @@ import platformdirs
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.model.arch import Arch
-from envdoctor.model.facts import Absence, Environment, JitExtension, TorchBuild, Unavailable, Variable
+from envdoctor.model.facts import (
+    Absence,
+    DeviceCode,
+    Environment,
+    JitExtension,
+    LibraryRole,
+    TorchBuild,
+    Unavailable,
+    Variable,
+)
+from envdoctor.probes.libraries import read_device_code
 
 _BUILD_FILE = "build.ninja"
 _LONGEST_BUILD_FILE = 1 << 20
@@ -41,6 +51,15 @@ def find_jit_extensions(
     if not found:
         return Unavailable(f"torch keeps no compiled extension of this Python in `{root}`", Absence.NOT_APPLICABLE)
     return tuple(found)
+
+
+def read_jit_device_code(extensions: tuple[JitExtension, ...] | Unavailable, *, deep: bool) -> Iterator[DeviceCode]:
+    """Read the device code of compiled extensions; left out are those without any, but not unreadable ones."""
+    for extension in () if isinstance(extensions, Unavailable) else extensions:
+        if extension.library:
+            code = read_device_code(extension.library, role=LibraryRole.JIT, deep=deep)
+            if code.containers or code.unreadable:
+                yield code
 
 
 def _cache_root(torch: TorchBuild, named: str) -> Path:

@@ -27,7 +27,7 @@ class Identity:
 
 def find_identity() -> Identity:
     """Ask the machine who and where we are."""
-    home = os.path.expanduser("~")  # noqa: PTH111  `Path.home` raises where there is none
+    home = os.path.expanduser("~")  # `Path.home` raises where there is none
     host = socket.gethostname()
     homes = {home, os.path.realpath(home)} - {"/", "~"}
     return Identity(
