@@ -34,7 +34,7 @@ class Inquiry:
             records, complaints = self._child.communicate(timeout=remaining)
         except subprocess.TimeoutExpired as exc:
             _stop(self._child)
-            return read_answer(Transcript.parse(exc.stdout or b"", f"no answer within {self._patience:g} seconds"))
+            return read_answer(Transcript.parse(exc.stdout or b"", f"given up after {self._patience:g} seconds"))
         return read_answer(Transcript.parse(records, _describe_end(self._child.returncode, complaints)))
 
 

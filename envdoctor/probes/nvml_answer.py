@@ -140,7 +140,7 @@ class Transcript:
         if "error" in answer:
             number, _, words = answer["error"]
             absence = Absence.NOT_APPLICABLE if number in _NOT_APPLICABLE else Absence.UNREADABLE
-            return Unavailable(f"{function}: {words}", absence)
+            return Unavailable(f"{function}: {words.rstrip('.')}", absence)
         try:
             return from_json(kind, answer["value"])
         except CodecError as exc:

@@ -460,7 +460,7 @@ def test_no_driver_at_all_is_not_applicable(tree: HostTree) -> None:
 
 
 def test_an_nvml_that_hangs_is_not_the_absence_of_a_driver(tree: HostTree) -> None:
-    hung = Unavailable("NVML did not answer `nvmlInit`: no answer within 15 seconds")
+    hung = Unavailable("NVML did not answer `nvmlInit`: given up after 15 seconds")
 
     assert read_driver(read(tree), an_answer(driver=hung), tree.root) == hung
 

@@ -424,7 +424,7 @@ def test_bindings_that_lack_a_function_lose_one_fact(fake_nvml: Install, tmp_pat
         (9, "NVML_ERROR_DRIVER_NOT_LOADED", "Driver Not Loaded"),
         (12, "NVML_ERROR_LIBRARY_NOT_FOUND", "NVML Shared Library Not Found"),
         (15, "NVML_ERROR_GPU_IS_LOST", "GPU is lost"),
-        (18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH", "RM has detected an NVML/RM version mismatch."),
+        (18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH", "RM has detected an NVML/RM version mismatch"),
         (999, "NVML_ERROR_UNKNOWN", "Unknown Error"),
     ],
 )
@@ -472,7 +472,7 @@ def test_a_hang_is_cut_short_and_what_was_told_before_stands(
 
     answer = start_inquiry(deadline=3).finish()
 
-    reason = Unavailable("NVML did not answer `nvmlDeviceGetTemperature` for GPU 1: no answer within 3 seconds")
+    reason = Unavailable("NVML did not answer `nvmlDeviceGetTemperature` for GPU 1: given up after 3 seconds")
     healthy, hung = known(answer)
     assert health(healthy).temperature == 41
     assert hung.compute_capability == ComputeCapability(8, 9)
@@ -489,7 +489,7 @@ def test_a_hang_at_the_start_leaves_nothing_but_its_reason(fake_nvml: Install, m
 
     answer = start_inquiry(deadline=1).finish()
 
-    reason = Unavailable("NVML did not answer `nvmlInit`: no answer within 1 seconds")
+    reason = Unavailable("NVML did not answer `nvmlInit`: given up after 1 seconds")
     assert (answer.session, answer.gpus, answer.driver_release) == (reason,) * 3
 
 
