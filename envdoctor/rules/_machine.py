@@ -5,6 +5,7 @@ from enum import IntEnum
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import CudaLibrary, DeviceNode, Gpu, Host, PciGpu, TorchBuild, TorchFlavour
+from envdoctor.model.versions import DriverRelease
 
 LIBCUDA = "libcuda.so.1"
 LIBNVML = "libnvidia-ml.so.1"
@@ -13,6 +14,11 @@ CONTROL_NODE = "/dev/nvidiactl"
 
 _DRIVER_NODES = frozenset({CONTROL_NODE, "/dev/nvidia-uvm"})
 _REFUSALS = frozenset({"EPERM", "EACCES"})
+_SWITCHES = {
+    "apptainer": "`--nv`",
+    "kubernetes": "`nvidia.com/gpu` among its resource limits",
+    "podman": "`--device nvidia.com/gpu=all`",
+}
 # Kernel drivers that hand a GPU to a virtual machine: this machine is not meant to use it.
 _PASSED_THROUGH = frozenset({"vfio-pci", "pci-stub", "pciback"})
 
@@ -35,6 +41,17 @@ def winning_library(host: Host, soname: str) -> CudaLibrary | None:
     return next((library for library in host.cuda_libraries if library.soname == soname), None)
 
 
+def forward_library(host: Host, driver: DriverRelease) -> CudaLibrary | None:
+    """Return the libcuda that wins, if it is newer than the driver: then CUDA attempts forward compatibility.
+
+    The folder does not tell: container runtimes mount the library of `compat` among the driver's own.
+    """
+    libcuda = winning_library(host, LIBCUDA)
+    if libcuda is None or not isinstance(libcuda.release, DriverRelease):
+        return None
+    return libcuda if libcuda.release > driver else None
+
+
 def gpu_nodes(host: Host) -> tuple[DeviceNode, ...]:
     """Return the device nodes of GPUs: ``/dev/nvidia0``, ``/dev/nvidia1``, ..."""
     return tuple(node for node in host.device_nodes if re.fullmatch(r"/dev/nvidia\d+", node.path))
@@ -47,7 +64,9 @@ def pci_gpus(host: Host) -> tuple[PciGpu, ...]:
 
 
 def unlisted_pci_gpus(host: Host, gpus: tuple[Gpu, ...]) -> tuple[PciGpu, ...]:
-    """Return the GPUs of the PCI bus that NVML does not list."""
+    """Return the GPUs of the PCI bus that NVML does not list; none where it lists one without its address."""
+    if not all(gpu.pci_bus_id for gpu in gpus):
+        return ()
     listed = {_normal_address(gpu.pci_bus_id) for gpu in gpus}
     return tuple(gpu for gpu in pci_gpus(host) if _normal_address(gpu.address) not in listed)
 
@@ -61,6 +80,11 @@ def is_blackwell(gpu: PciGpu, kb: KnowledgeBase) -> bool:
 def refused_driver_nodes(host: Host) -> tuple[DeviceNode, ...]:
     """Return the nodes that every CUDA program opens and this process may not: the driver's and unified memory's."""
     return tuple(node for node in host.device_nodes if node.path in _DRIVER_NODES and node.error in _REFUSALS)
+
+
+def gpu_switch(host: Host) -> str:
+    """Return what gives a container of this kind the GPUs of its host."""
+    return _SWITCHES.get(host.container, "`--gpus all`")
 
 
 def wants_cuda(torch: TorchBuild | None) -> bool:

@@ -3,12 +3,22 @@
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.torch_choice import TorchWish, find_torch_remedy
 from envdoctor.model.arch import ComputeCapability
-from envdoctor.model.facts import DeviceCode, Distribution, Driver, Environment, Gpu, Host, TorchBuild, Variable
+from envdoctor.model.facts import (
+    CudaLibrary,
+    DeviceCode,
+    Distribution,
+    Driver,
+    Environment,
+    Gpu,
+    Host,
+    TorchBuild,
+    Variable,
+)
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity, Undecided
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.versions import CudaVersion, DriverRelease
 from envdoctor.model.visibility import find_visible_gpus
-from envdoctor.rules._machine import LIBCUDA, is_geforce, winning_library
+from envdoctor.rules._machine import forward_library, is_geforce
 
 
 @rule("ED101", Severity.ERROR, "the driver is too old for torch's CUDA version")
@@ -60,7 +70,8 @@ def driver_too_old(
     if runs is None:
         yield Undecided(f"which driver CUDA {cuda} needs is not known")
         return
-    if runs or _is_forward_compatible(cuda, gpus, host, kb):
+    forward = forward_library(host, release) if host else None
+    if runs or (forward and _may_serve(forward, cuda, gpus, kb)):
         return
     capabilities = _capabilities(gpus, variables)
     remedy = None
@@ -92,12 +103,11 @@ def driver_too_old(
     )
 
 
-def _is_forward_compatible(cuda: CudaVersion, gpus: tuple[Gpu, ...], host: Host | None, kb: KnowledgeBase) -> bool:
-    """Whether NVIDIA's forward-compatibility libcuda may run what the driver does not; GeForce cards refuse (ED103)."""
-    libcuda = winning_library(host, LIBCUDA) if host else None
-    if libcuda is None or not libcuda.is_compat or any(is_geforce(gpu) or gpu.is_named for gpu in gpus):
-        return False
-    return not isinstance(libcuda.release, DriverRelease) or kb.driver_runs(libcuda.release, cuda) is not False
+def _may_serve(forward: CudaLibrary, cuda: CudaVersion, gpus: tuple[Gpu, ...], kb: KnowledgeBase) -> bool:
+    """Whether forward compatibility may run what the driver does not; GeForce cards refuse it (ED103)."""
+    assert isinstance(forward.release, DriverRelease)
+    refuses = any(is_geforce(gpu) or gpu.is_named for gpu in gpus)
+    return not refuses and kb.driver_runs(forward.release, cuda) is not False
 
 
 def _capabilities(gpus: tuple[Gpu, ...], variables: tuple[Variable, ...]) -> tuple[ComputeCapability, ...]:

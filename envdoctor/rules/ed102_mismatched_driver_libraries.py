@@ -20,8 +20,8 @@ def mismatched_driver_libraries(
 
     ## How envdoctor knows
     NVML refuses to start with `NVML_ERROR_LIB_RM_VERSION_MISMATCH` (18), or the file name of the `libcuda.so` that
-    the loader takes names another release than `/sys/module/nvidia/version`. NVIDIA's forward-compatibility
-    libraries (`cuda-compat`) are meant to differ and are left out.
+    the loader takes names an older release than `/sys/module/nvidia/version`. A newer one may be meant: NVIDIA's
+    forward compatibility, which ED103 judges.
 
     ## Why it happens
     The driver was upgraded while its old kernel module stayed loaded, often by unattended upgrades. Or a container
@@ -35,11 +35,9 @@ def mismatched_driver_libraries(
     Never: no CUDA program runs until the two agree.
     """
     module = driver.module_version if driver and isinstance(driver.module_version, DriverRelease) else None
-    # Where NVML started, its own library agrees with the module.
     refused = nvml.init.number == NvmlReturn.LIB_RM_VERSION_MISMATCH
-    sonames = (LIBCUDA, LIBNVML) if refused else (LIBCUDA,)
-    strangers = _strangers(host, sonames, module) if host and module else ()
-    if not refused and not strangers:
+    strangers = _strangers(host, module) if host and module else ()
+    if not refused and not any(_is_stale_libcuda(library, module) for library in strangers):
         return
     evidence = [Evidence(source=library.path, value=f"release {library.release}") for library in strangers]
     if module:
@@ -53,16 +51,19 @@ def mismatched_driver_libraries(
     )
 
 
-def _strangers(host: Host, sonames: tuple[str, ...], module: DriverRelease) -> tuple[CudaLibrary, ...]:
-    winners = [winning_library(host, soname) for soname in sonames]
+def _strangers(host: Host, module: DriverRelease) -> tuple[CudaLibrary, ...]:
+    winners = [winning_library(host, soname) for soname in (LIBCUDA, LIBNVML)]
     return tuple(
         library
         for library in winners
-        if library
-        and not library.is_compat
-        and isinstance(library.release, DriverRelease)
-        and library.release.release != module.release
+        if library and isinstance(library.release, DriverRelease) and library.release.release != module.release
     )
+
+
+def _is_stale_libcuda(library: CudaLibrary, module: DriverRelease | None) -> bool:
+    """Where NVML started, its library agrees with the module; a newer libcuda may be meant, an older one never is."""
+    is_libcuda = library.soname == LIBCUDA
+    return is_libcuda and isinstance(library.release, DriverRelease) and module is not None and library.release < module
 
 
 def _remedy(host: Host | None) -> Remedy:

@@ -1,28 +1,28 @@
-"""The forward-compatibility libcuda is first on the loader's path of a machine with GeForce cards (CUDA error 804)."""
+"""A libcuda newer than the driver is first on the loader's path of a machine with GeForce cards (CUDA error 804)."""
 
 from envdoctor.model.facts import CudaLibrary, Driver, Gpu, Host
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.versions import DriverRelease
 from envdoctor.rules._alike import describe, indices
-from envdoctor.rules._machine import LIBCUDA, is_geforce, winning_library
+from envdoctor.rules._machine import forward_library, is_geforce
 
 
-@rule("ED103", Severity.ERROR, "the forward-compatibility libcuda is used on a GeForce card")
+@rule("ED103", Severity.ERROR, "a GeForce card is used with a libcuda newer than the driver")
 def forward_compatibility_on_geforce(gpus: tuple[Gpu, ...], driver: Driver, host: Host) -> Conclusions:
     """
     ## What it means
-    The `libcuda.so.1` that programs load here comes from NVIDIA's forward-compatibility package (`cuda-compat`),
-    which runs a newer CUDA on an older kernel module. It does so on data-centre cards only. On a GeForce every CUDA
-    program ends with `Error 804: forward compatibility was attempted on non supported HW`.
+    The `libcuda.so.1` that programs load here is newer than the driver's kernel module. That is NVIDIA's forward
+    compatibility (the `cuda-compat` package), and it works on data-centre cards only. On a GeForce every CUDA program
+    ends with `Error 804: forward compatibility was attempted on non supported HW`.
 
     ## How envdoctor knows
-    It follows the loader: the first `libcuda.so.1` on its path is one of a `compat` folder and is of a newer release
-    than the kernel module. NVML tells that the card is a GeForce.
+    It follows the loader to the first `libcuda.so.1`, whose file name tells its release, and compares that with the
+    kernel module's. NVML tells that the card is a GeForce.
 
     ## Why it happens
     Images such as `nvidia/cuda` bring `/usr/local/cuda/compat`. On hosts with an older driver it ends up before the
-    driver's own library, through `LD_LIBRARY_PATH` or a file in `/etc/ld.so.conf.d`.
+    driver's own library: through `LD_LIBRARY_PATH`, a file in `/etc/ld.so.conf.d`, or the container's runtime.
 
     ## How to fix it
     Take the `compat` folder out of the loader's path, so that the driver's own library is found. If the driver is
@@ -31,24 +31,21 @@ def forward_compatibility_on_geforce(gpus: tuple[Gpu, ...], driver: Driver, host
     ## When to ignore it
     When the job runs in another container or with another `LD_LIBRARY_PATH` than `envdoctor` did.
     """
-    libcuda = winning_library(host, LIBCUDA)
     geforce = tuple(gpu for gpu in gpus if is_geforce(gpu) and not gpu.is_named)
     if not geforce:
         yield NotApplicable("no GeForce card is here")
         return
-    if libcuda is None or not libcuda.is_compat or not isinstance(libcuda.release, DriverRelease):
-        return
-    if not isinstance(driver.release_version, DriverRelease) or libcuda.release <= driver.release_version:
+    release = driver.release_version
+    libcuda = forward_library(host, release) if isinstance(release, DriverRelease) else None
+    if libcuda is None:
         return
     for name in dict.fromkeys(gpu.name for gpu in geforce):
         alike = tuple(gpu for gpu in geforce if gpu.name == name)
         yield Finding(
-            message=f"the forward-compatibility library {libcuda.path} does not work with {describe(alike)}",
+            message=f"{libcuda.path} is newer than the driver, which {describe(alike)} cannot use",
             evidence=(
-                Evidence(
-                    source=f"loader, {libcuda.found_through}", value=f"{libcuda.path} of release {libcuda.release}"
-                ),
-                Evidence(source=driver.source, value=f"driver {driver.release_version}"),
+                Evidence(source=f"loader, {libcuda.found_through}", value=f"libcuda of release {libcuda.release}"),
+                Evidence(source=driver.source, value=f"driver {release}"),
                 Evidence(source=alike[0].source, value=f"{name}: forward compatibility is for data-centre cards"),
             ),
             remedy=_remedy(libcuda),
@@ -65,6 +62,7 @@ def _remedy(libcuda: CudaLibrary) -> Remedy:
             ),
         )
     return Remedy(
-        summary="delete the file that these lines name and run ldconfig, or use a host with a newer driver",
+        summary="use an image for an older CUDA or a host with a newer driver; or take `compat` out of the loader's "
+        "path: delete the file that this names, and run ldconfig",
         commands=("grep -rl /compat /etc/ld.so.conf.d",),
     )

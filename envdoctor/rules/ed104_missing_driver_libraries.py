@@ -3,7 +3,16 @@
 from envdoctor.model.facts import Host, NvmlSession, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._machine import LIBCUDA, LIBNVML, NvmlReturn, gpu_nodes, pci_gpus, wants_cuda, winning_library
+from envdoctor.rules._machine import (
+    LIBCUDA,
+    LIBNVML,
+    NvmlReturn,
+    gpu_nodes,
+    gpu_switch,
+    pci_gpus,
+    wants_cuda,
+    winning_library,
+)
 
 
 @rule("ED104", Severity.ERROR, "GPUs are visible, but the driver's libraries are missing")
@@ -23,8 +32,8 @@ def missing_driver_libraries(nvml: NvmlSession, host: Host, torch: TorchBuild) -
     `NVIDIA_DRIVER_CAPABILITIES` lacks `compute`.
 
     ## How to fix it
-    Start the container with `--gpus all` and the NVIDIA Container Toolkit on the host. Do not install a driver inside
-    the container: it would not match the host's kernel module (ED102).
+    Start the container with `--gpus all` and the NVIDIA Container Toolkit on the host (apptainer: `--nv`). Do not
+    install a driver inside the container: it would not match the host's kernel module (ED102).
 
     ## When to ignore it
     When this container is not meant to use the GPUs of its host.
@@ -68,9 +77,7 @@ def _remedy(host: Host, *, nvml_is_here: bool) -> Remedy:
             summary="start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility: `compute` brings libcuda"
         )
     if host.container:
-        return Remedy(
-            summary="start the container with `--gpus all`; the host needs the NVIDIA Container Toolkit for it"
-        )
+        return Remedy(summary=f"start the container with {gpu_switch(host)}; do not install a driver inside")
     return Remedy(
         summary="install the libraries of exactly the driver release whose kernel module is loaded",
         commands=("cat /proc/driver/nvidia/version",),

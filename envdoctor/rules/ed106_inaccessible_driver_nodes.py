@@ -3,7 +3,14 @@
 from envdoctor.model.facts import DeviceNode, Host, NvmlSession, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._machine import CONTROL_NODE, NvmlReturn, pci_gpus, refused_driver_nodes, wants_cuda
+from envdoctor.rules._machine import (
+    CONTROL_NODE,
+    NvmlReturn,
+    gpu_switch,
+    pci_gpus,
+    refused_driver_nodes,
+    wants_cuda,
+)
 
 
 @rule("ED106", Severity.ERROR, "the driver's device nodes cannot be opened")
@@ -66,8 +73,8 @@ def _remedy(host: Host, refused: tuple[DeviceNode, ...]) -> Remedy:
         )
     if host.container:
         return Remedy(
-            summary="create the container anew with `--gpus all`; without `--device` for the nodes it loses them again "
-            "when systemd reloads on the host"
+            summary=f"create the container anew with {gpu_switch(host)}; unless it gets the nodes by `--device`, "
+            "it may lose them again when systemd reloads on the host"
         )
     if refused:
         return Remedy(summary="run in a job that asked for GPUs: this one's device rules (cgroup) deny them")

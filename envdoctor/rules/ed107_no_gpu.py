@@ -1,20 +1,20 @@
 """There is no GPU to judge for."""
 
-from envdoctor.model.facts import Host, NvmlSession
+from envdoctor.model.facts import Host, NvmlSession, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._machine import NvmlReturn, gpu_nodes, pci_gpus
+from envdoctor.rules._machine import NvmlReturn, gpu_nodes, pci_gpus, wants_cuda
 
 
 @rule("ED107", Severity.INFO, "no GPU is here")
-def no_gpu(nvml: NvmlSession, host: Host) -> Conclusions:
+def no_gpu(nvml: NvmlSession, host: Host, torch: TorchBuild | None = None) -> Conclusions:
     """
     ## What it means
     This machine, container or job has no NVIDIA GPU. What depends on a GPU was not judged.
 
     ## How envdoctor knows
     NVML starts and counts no GPU; or NVML is missing or finds no driver, and there are neither `/dev/nvidia*` nodes
-    nor NVIDIA GPUs on the PCI bus.
+    nor NVIDIA GPUs on the PCI bus, other than those of a container's host.
 
     ## Why it happens
     A login node, a CPU machine, a job or a container that asked for no GPU.
@@ -32,7 +32,7 @@ def no_gpu(nvml: NvmlSession, host: Host) -> Conclusions:
         message = "NVML counts no GPU here"
         evidence = Evidence(source=nvml.library, value="nvmlDeviceGetCount: 0")
     elif nvml.init.number in {NvmlReturn.LIBRARY_NOT_FOUND, NvmlReturn.DRIVER_NOT_LOADED}:
-        if pci_gpus(host) or gpu_nodes(host) or host.wsl:
+        if gpu_nodes(host) or host.wsl or (pci_gpus(host) and not _is_kept_from_gpus(host, torch)):
             return
         message = "no NVIDIA GPU and no driver are here"
         evidence = Evidence(source=nvml.library, value=f"{nvml.init.name} ({nvml.init.number})")
@@ -46,6 +46,11 @@ def no_gpu(nvml: NvmlSession, host: Host) -> Conclusions:
             commands=("envdoctor check --gpu 4090",),
         ),
     )
+
+
+def _is_kept_from_gpus(host: Host, torch: TorchBuild | None) -> bool:
+    """Whether the GPUs on the bus are those of the host of a container; ED104 speaks when torch wants them."""
+    return bool(host.container) and (torch is None or not wants_cuda(torch))
 
 
 def _describe_bus(host: Host) -> str:

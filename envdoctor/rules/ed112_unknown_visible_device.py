@@ -1,14 +1,14 @@
 """``CUDA_VISIBLE_DEVICES`` has an entry that hides GPUs because it means none, or is there twice."""
 
-from envdoctor.model.facts import Gpu, NvmlSession, Variable
-from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity, Undecided
+from envdoctor.model.facts import Gpu, Variable
+from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.visibility import VISIBLE_DEVICES, EntryFault, Visibility, find_visible_gpus
 from envdoctor.rules._alike import indices
 
 
 @rule("ED112", Severity.ERROR, "CUDA_VISIBLE_DEVICES has a faulty entry")
-def unknown_visible_device(nvml: NvmlSession, gpus: tuple[Gpu, ...], variables: tuple[Variable, ...]) -> Conclusions:
+def unknown_visible_device(gpus: tuple[Gpu, ...], variables: tuple[Variable, ...]) -> Conclusions:
     """
     ## What it means
     `CUDA_VISIBLE_DEVICES` names a GPU that is not here. CUDA ignores that entry and every entry after it, without a
@@ -35,10 +35,6 @@ def unknown_visible_device(nvml: NvmlSession, gpus: tuple[Gpu, ...], variables: 
         return
     visible = find_visible_gpus(here, variables)
     if visible.fault is None:
-        return
-    if nvml.device_count != len(here):
-        # A GPU that NVML could not open has a number and a UUID too.
-        yield Undecided(f"CUDA_VISIBLE_DEVICES={visible.setting}: NVML counts more GPUs than it could open")
         return
     yield Finding(
         message=f"CUDA_VISIBLE_DEVICES={visible.setting} hides GPUs: `{visible.faulty_entry}` {visible.fault.value}",

@@ -30,8 +30,7 @@ def unlisted_gpu(
     ## When to ignore it
     When the GPU was taken out of use on purpose.
     """
-    # A call that fails for a listed GPU is the business of ED108.
-    if host.container or nvml.device_count != len(gpus) or not all(node.openable for node in gpu_nodes(host)):
+    if host.container or not all(node.openable for node in gpu_nodes(host)):
         yield NotApplicable("this container or job may have been given only some of the GPUs")
         return
     # Blackwell under the proprietary module is the business of ED118.
@@ -45,7 +44,7 @@ def unlisted_gpu(
         return
     bios = "; Blackwell cards want Resizable BAR and Above 4G Decoding switched on in the BIOS"
     yield Finding(
-        message=f"the driver lists {len(gpus)} GPUs and leaves out {len(silent)} that the PCI bus has",
+        message=f"the driver does not list the GPU at {', '.join(gpu.address for gpu in silent)}",
         evidence=(
             *(
                 Evidence(source=f"/sys/bus/pci/devices/{gpu.address}", value=f"10de:{gpu.device_id}, driver `nvidia`")

@@ -48,6 +48,7 @@ def test_fires_when_only_libcuda_is_foreign() -> None:
         (a_cuda_library("550.54.15"),),
         (a_cuda_library("550.054.15"),),
         (a_compat_library("555.42.02"),),
+        (a_cuda_library("555.42.02"),),  # a container runtime mounted the forward-compatibility library here
         (a_cuda_library("550.54.15"), a_cuda_library("535.161.07")),  # the second is never loaded
         (a_cuda_library("550.54.15"), libnvml("535.161.07")),  # NVML started, so it found the right one elsewhere
         (a_cuda_library("550.54.15", release=Unavailable("no release in the name")),),

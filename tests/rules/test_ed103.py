@@ -29,6 +29,12 @@ def test_fires_when_a_geforce_gets_a_newer_compat_library(gpus: tuple[Gpu, ...],
     assert library in finding.evidence[0].value
 
 
+def test_fires_when_the_library_was_mounted_among_the_drivers_own() -> None:
+    host = a_host(cuda_libraries=(a_cuda_library("530.30.02"),))
+
+    assert forward_compatibility_on_geforce(gpus=(GTX_1650,), driver=a_driver("525.89.02"), host=host)
+
+
 def test_names_equal_cards_once() -> None:
     host = a_host(cuda_libraries=(a_compat_library("530.30.02"),))
     [finding] = forward_compatibility_on_geforce(gpus=RTX_3090S, driver=a_driver("525.89.02"), host=host)
@@ -50,7 +56,6 @@ def test_the_remedy_cleans_the_variable_that_put_the_library_first() -> None:
         (),
         (a_compat_library("525.89.02"),),  # the same release: no forward compatibility is attempted
         (a_compat_library("520.61.05"),),
-        (a_cuda_library("530.30.02"),),
         (a_cuda_library("525.89.02"), a_compat_library("530.30.02")),  # on disk, but not first
         (a_compat_library("530.30.02", release=Unavailable("no release in the name")),),
     ],

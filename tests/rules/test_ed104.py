@@ -43,6 +43,24 @@ def test_fires_when_the_container_was_given_nvml_only() -> None:
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in finding.remedy.summary
 
 
+@pytest.mark.parametrize(
+    ("container", "switch"),
+    [
+        ("docker", "--gpus all"),
+        ("containerd", "--gpus all"),
+        ("apptainer", "--nv"),
+        ("podman", "--device nvidia.com/gpu=all"),
+        ("kubernetes", "nvidia.com/gpu"),
+    ],
+)
+def test_the_remedy_knows_the_switch_of_each_kind_of_container(container: str, switch: str) -> None:
+    host = a_container(container=container)
+    [finding] = missing_driver_libraries(nvml=NO_NVML, host=host, torch=a_torch())
+
+    assert finding.remedy is not None
+    assert switch in finding.remedy.summary
+
+
 def test_is_silent_when_the_libraries_are_here() -> None:
     host = a_host(cuda_libraries=(a_cuda_library(soname="libcuda.so.1"), a_cuda_library(soname="libnvidia-ml.so.1")))
 

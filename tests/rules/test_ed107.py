@@ -2,10 +2,10 @@
 
 import pytest
 
-from envdoctor.model.facts import Host, NvmlCode, NvmlSession, PciGpu, Unavailable
+from envdoctor.model.facts import Host, NvmlCode, NvmlSession, PciGpu, TorchBuild, Unavailable
 from envdoctor.model.finding import Severity
 from envdoctor.rules.ed107_no_gpu import no_gpu
-from tests.builders import a_host, an_nvml_session
+from tests.builders import a_host, a_torch, an_nvml_session
 
 NO_NVML = an_nvml_session(
     init=NvmlCode(12, "NVML_ERROR_LIBRARY_NOT_FOUND"), device_count=Unavailable("libnvidia-ml.so.1 not found")
@@ -49,6 +49,18 @@ def test_fires_where_no_gpu_is(nvml: NvmlSession, host: Host) -> None:
 )
 def test_is_silent_where_a_gpu_is(nvml: NvmlSession, host: Host) -> None:
     assert not no_gpu(nvml=nvml, host=host)
+
+
+IN_A_CONTAINER = a_host(container="docker", container_evidence="/.dockerenv", device_nodes=())
+
+
+@pytest.mark.parametrize("torch", [None, a_torch("2.6.0+cpu")])
+def test_fires_in_a_container_that_was_given_none_of_the_gpus(torch: TorchBuild | None) -> None:
+    assert no_gpu(nvml=NO_NVML, host=IN_A_CONTAINER, torch=torch)
+
+
+def test_leaves_it_to_ed104_when_torch_wants_the_gpus_of_the_host() -> None:
+    assert not no_gpu(nvml=NO_NVML, host=IN_A_CONTAINER, torch=a_torch())
 
 
 def test_is_worth_knowing_and_no_more() -> None:
