@@ -46,6 +46,12 @@ types: $(STAMPS)/venv  ## check types (strict)
 contracts: $(STAMPS)/venv  ## check the import direction
 	$(BIN)/lint-imports
 
+docs: $(STAMPS)/venv  ## write docs/rules from the docstrings of the rules
+	$(BIN)/python -m tools.make_docs
+
+golden: $(STAMPS)/venv  ## rewrite the expected texts under fixtures/: look at the diff
+	$(BIN)/python -m pytest -q tests/render/test_golden.py tests/test_cases.py --golden
+
 locks: $(STAMPS)/venv  ## make the lock of the developers' tools again
 	$(LOCK_PYTHON) -m venv --clear $(STAMPS)/lock-venv
 	$(STAMPS)/lock-venv/bin/python -m pip install --quiet pip-tools
