@@ -8,7 +8,7 @@ from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.versions import CudaVersion
 
 # What `ptxas --version` prints.
-_RELEASE = re.compile(rb"Cuda compilation tools, release (\d+\.\d+), V")
+_RELEASE = re.compile(rb"Cuda compilation tools, release (\d{1,2}\.\d{1,2}), V")
 # The table behind `--gpu-name` has three names per target: sm_90a, compute_90a, lto_90a. Each may be lost in the tail
 # of another string (so no NUL is asked for before it), and `sm_` also names targets that were given up. The others
 # together are the targets in `ptxas --help`: observed in the ptxas of CUDA 12.0, 12.1, 12.4, 12.8, 12.9, 13.0, 13.4.

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from envdoctor.binary.elf import parse_elf
+from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.tables import CudaPartRow
 from envdoctor.model.facts import (
     Absence,
     CpuOnlyExtension,
-    DeviceCode,
     Distribution,
     Environment,
     LibraryRole,
@@ -65,14 +66,14 @@ def find_cpu_only_extensions(
 def _judge_by_table(distribution: Distribution, row: CudaPartRow, folders: tuple[Path, ...]) -> CpuOnlyExtension | None:
     modules = list(_find(folders, (f"{module}.*so" for module in row.modules)))
     if modules:
-        codes = [_read(module) for module in modules]
-        if any(map(_may_have_cuda_part, codes)):
+        libraries = [_read(module) for module in modules]
+        if any(library.may_have_cuda_part for library in libraries):
             return None
         return CpuOnlyExtension(
             distribution=distribution.name,
-            library=codes[0].library,
+            library=str(modules[0]),
             expected="device code",
-            evidence=_describe(codes[0]),
+            evidence=str(libraries[0]),
         )
     if sign := next(_find(folders, filter(None, (row.beside,))), None):
         names = " or ".join(f"`{module.replace('/', '.')}`" for module in row.modules)
@@ -104,15 +105,15 @@ def _judge_by_sources(distribution: Distribution) -> CpuOnlyExtension | None:
     sources = [name for name in listing.names if _CUDA_SOURCE.fullmatch(os.path.splitext(name)[1])]
     if not sources:
         return None
-    codes = [_read(library) for library in listing.libraries()]
-    extension = next((code for code in codes if any(map(_FOR_TORCH.match, code.needed))), None)
-    if extension is None or any(map(_may_have_cuda_part, codes)) or listing.compiles_later():
+    libraries = [_read(path) for path in listing.libraries()]
+    extension = next((library for library in libraries if library.is_for_torch), None)
+    if extension is None or any(library.may_have_cuda_part for library in libraries) or listing.compiles_later():
         return None
     return CpuOnlyExtension(
         distribution=distribution.name,
-        library=extension.library,
+        library=str(extension.path),
         expected="device code",
-        evidence=f"{_describe(extension)}; `{listing.path.name}` lists `{sources[0]}`",
+        evidence=f"{extension}; `{listing.path.name}` lists `{sources[0]}`",
     )
 
 
@@ -163,15 +164,27 @@ def _read_bytes(path: Path) -> bytes:
 # --- one library -------------------------------------------------------------------------------------------------
 
 
-def _read(library: Path) -> DeviceCode:
-    return read_device_code(library, role=LibraryRole.EXTENSION)
+@dataclass(frozen=True, slots=True)
+class _Library:
+    path: Path
+    needed: tuple[str, ...]
+    may_have_cuda_part: bool  # it has device code, calls CUDA, or cannot be read to the end
+
+    @property
+    def is_for_torch(self) -> bool:
+        return any(map(_FOR_TORCH.match, self.needed))
+
+    def __str__(self) -> str:
+        needed = ", ".join(filter(_FOR_TORCH.match, self.needed)) or "no library of torch"
+        return f"no device code, no need of a CUDA library (needs {needed})"
 
 
-def _may_have_cuda_part(code: DeviceCode) -> bool:
-    """Whether a library has device code, calls CUDA, or cannot be read to the end."""
-    return bool(code.containers or code.has_hip_code or code.unreadable or any(map(_FOR_CUDA.match, code.needed)))
-
-
-def _describe(code: DeviceCode) -> str:
-    needed = ", ".join(name for name in code.needed if _FOR_TORCH.match(name)) or "no library of torch"
-    return f"no device code, no need of a CUDA library (needs {needed})"
+def _read(path: Path) -> _Library:
+    try:
+        with open_file(path) as reader:
+            needed = parse_elf(reader).needed
+    except (OSError, BinaryError):
+        return _Library(path, (), may_have_cuda_part=True)
+    code = read_device_code(path, role=LibraryRole.EXTENSION)
+    has_code = bool(code.containers or code.has_hip_code or code.unreadable)
+    return _Library(path, needed, may_have_cuda_part=has_code or any(map(_FOR_CUDA.match, needed)))

@@ -2,12 +2,17 @@
 
 import platform
 import struct
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from envdoctor.binary.elf import MACHINE_AARCH64, Elf, parse_elf
-from envdoctor.binary.reader import BytesReader
+from envdoctor.binary.ptxas import read_label
+from envdoctor.binary.reader import BinaryError, BytesReader
 from envdoctor.binary.torch_strings import (
     arch_list_of_accessor,
     arch_list_of_compiler_flags,
@@ -98,3 +103,27 @@ def test_mangled_names_tell_the_abi_of_strings(tmp_path: Path, macro: str, answe
 
 def test_without_strings_in_the_names_the_abi_is_unknown(tmp_path: Path) -> None:
     assert uses_cxx11_strings(build(tmp_path, "void check(const char* name) {}")) is None
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    texts = ("-gencode;arch=compute_50,code=sm_50", "lto_75", "Cuda compilation tools, release 13.0, V13.0.88")
+    source = ACCESSOR % GLUED + "".join(f'const char* t{n} = "{text}";' for n, text in enumerate(texts))
+    return build_library(tmp_path_factory.mktemp("whole") / "library.so", source).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [arch_list_of_accessor, arch_list_of_strings, arch_list_of_compiler_flags, uses_cxx11_strings, read_label],
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(places=st.lists(st.tuples(st.integers(0, 20_000), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
+def test_damage_gives_a_value_or_our_error(
+    whole: bytes, read: Callable[[Elf], object], places: list[tuple[int, bytes]]
+) -> None:
+    content = bytearray(whole)
+    for place, change in places:
+        content[place % len(content) : place % len(content) + len(change)] = change
+
+    with suppress(BinaryError):
+        read(parse_elf(BytesReader(bytes(content))))
