@@ -79,9 +79,8 @@ def _open_rules(report: Report) -> int:
 
 def why_nothing_was_judged(report: Report) -> str:
     """Say why no GPU code was judged; empty when some was."""
-    facts = report.facts
-    if isinstance(facts.torch, Unavailable) and not _has_device_code(facts):
-        return f"{facts.torch.reason}; no library with GPU code was found"
+    if (torch := _why_torch_has_none(report.facts)) and not _has_device_code(report.facts):
+        return f"{torch}; no library with GPU code was found"
     judged = any(
         outcome.status in {Status.PASSED, Status.FAILED}
         and "gpus" in outcome.rule.needs
@@ -89,6 +88,12 @@ def why_nothing_was_judged(report: Report) -> str:
         for outcome in report.outcomes
     )
     return "" if judged else "no rule about GPU code could run"
+
+
+def _why_torch_has_none(facts: Facts) -> str:
+    if isinstance(facts.torch, Unavailable):
+        return facts.torch.reason
+    return "torch is built for CPU" if facts.torch.flavour is TorchFlavour.CPU else ""
 
 
 def _has_device_code(facts: Facts) -> bool:

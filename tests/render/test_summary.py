@@ -2,10 +2,10 @@
 
 import pytest
 
-from envdoctor.model.facts import Facts, Unavailable
+from envdoctor.model.facts import Facts, TorchBuild, Unavailable
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
 from envdoctor.render._summary import Verdict, summary, verdicts
-from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, healthy_facts
+from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, a_torch, healthy_facts
 from tests.render.reports import ALL_WELL, BUGGY, DRIVER_TOO_OLD, EVERYTHING, NO_DEVICE_CODE, ODD, REPORTS, failed
 
 PASSED = Outcome(rule=NO_DEVICE_CODE, status=Status.PASSED)
@@ -39,8 +39,9 @@ def test_a_card_is_not_ok_while_a_rule_could_not_tell(outcome: Outcome) -> None:
     assert verdict_of(PASSED, outcome) is Verdict.UNDECIDED
 
 
-def test_a_card_is_not_ok_when_there_is_no_code_to_judge() -> None:
-    facts = healthy_facts(torch=NO_TORCH, device_code=())
+@pytest.mark.parametrize("torch", [NO_TORCH, a_torch("2.13.0+cpu")])
+def test_a_card_is_not_ok_when_there_is_no_code_to_judge(torch: TorchBuild | Unavailable) -> None:
+    facts = healthy_facts(torch=torch, device_code=())
 
     assert verdict_of(PASSED, facts=facts) is Verdict.NOT_JUDGED
 
