@@ -47,7 +47,7 @@ gpu = click.option(
 _driver = click.option(
     "--driver", default="", metavar="RELEASE", callback=_check_driver, help="Driver of the named cards: 535.161.07."
 )
-_deep = click.option("--deep", is_flag=True, help="Also look for device code outside the usual sections (slow).")
+deep = click.option("--deep", is_flag=True, help="Also look for device code outside the usual sections (slow).")
 
 PLAN_OPTIONS = ("python", "prefix", "gpu", "driver", "deep")
 
@@ -59,7 +59,7 @@ def plan(command: Command) -> Command:
     @_prefix
     @gpu
     @_driver
-    @_deep
+    @deep
     @functools.wraps(command)
     def with_plan(*, python: str, prefix: str, gpu: tuple[str, ...], driver: str, deep: bool, **values: Any) -> int:
         python, prefix = _choose_environment(python, prefix)

@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import NamedTuple
 
 from envdoctor.binary.image import Image, read_image
-from envdoctor.binary.reader import BinaryError, open_file
+from envdoctor.binary.reader import BinaryError, Reader, open_file
 from envdoctor.model.facts import (
     DeviceCode,
     Distribution,
@@ -25,6 +27,29 @@ _NVIDIA_LIBRARY = re.compile(
 )
 
 
+class Reading(NamedTuple):
+    """What came of reading one file."""
+
+    size: int
+    image: Image
+    unreadable: str  # why the reading stopped, "" when it did not; what was read before stands
+
+
+def read_library(opened: AbstractContextManager[Reader], *, deep: bool) -> Reading:
+    """Read one file, opened here; what cannot be read is a value with the reason."""
+    size, image = 0, Image()
+    try:
+        with opened as reader:
+            size = reader.size
+            image = read_image(reader, deep=deep)
+    except BinaryError as error:
+        return Reading(size, image, str(error))
+    except OSError as error:
+        return Reading(size, image, f"{error.strerror}")
+    more = f", and {len(image.damage) - 1} more faults" if len(image.damage) > 1 else ""
+    return Reading(size, image, f"{image.damage[0]}{more}" if image.damage else "")
+
+
 def read_device_code(
     path: str | os.PathLike[str],
     *,
@@ -34,15 +59,7 @@ def read_device_code(
     deep: bool = False,
 ) -> DeviceCode:
     """Read the device code of one library; what cannot be read is a value with its reason in `unreadable`."""
-    size = 0
-    try:
-        with open_file(path) as reader:
-            size = reader.size
-            image, unreadable = read_image(reader, deep=deep), ""
-    except BinaryError as error:
-        image, unreadable = Image(), describe_damage((error,))
-    except OSError as error:
-        image, unreadable = Image(), f"{error.strerror}"
+    size, image, unreadable = read_library(open_file(path), deep=deep)
     return DeviceCode(
         library=os.fspath(path),
         distribution=distribution,
@@ -52,16 +69,8 @@ def read_device_code(
         containers=image.containers,
         has_hip_code=image.has_hip_code,
         needed=image.needed,
-        unreadable=unreadable or describe_damage(image.damage),
+        unreadable=unreadable,
     )
-
-
-def describe_damage(damage: tuple[BinaryError, ...]) -> str:
-    """Say in one line what is damaged, "" when nothing is."""
-    if not damage:
-        return ""
-    more = len(damage) - 1
-    return f"{damage[0]}" + (f", and {more} more faults" if more else "")
 
 
 def find_device_code(
