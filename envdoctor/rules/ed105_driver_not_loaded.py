@@ -66,6 +66,9 @@ def _advice(idle: tuple[PciGpu, ...], kb: KnowledgeBase) -> Iterator[str]:
         yield "the owner of the host loads the NVIDIA driver, or installs it for the running kernel"
     if any(is_blackwell(gpu, kb) for gpu in idle):
         yield "Blackwell cards need its open kernel modules"
+    for chip in dict.fromkeys(chip for gpu in idle if (chip := kb.chip(gpu.device_id))):
+        if last := kb.last_driver_branch(chip.compute_capability):
+            yield f"{chip.chip} needs a driver of branch R{last} or older"
 
 
 def _commands(idle: tuple[PciGpu, ...]) -> tuple[str, ...]:

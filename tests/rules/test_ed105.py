@@ -42,6 +42,14 @@ def test_tells_that_blackwell_wants_the_open_modules(kb: KnowledgeBase) -> None:
     assert "open kernel modules" in finding.remedy.summary
 
 
+def test_tells_the_last_branch_that_drives_an_old_card(kb: KnowledgeBase) -> None:
+    """NixOS/nixos-hardware#1880: the 595 driver ignores a GTX 1050 and unloads itself."""
+    [finding] = driver_not_loaded(nvml=NOT_LOADED, host=a_machine("", device_id="1c8d"), kb=kb)
+
+    assert finding.remedy is not None
+    assert "GP107 needs a driver of branch R580 or older" in finding.remedy.summary
+
+
 def test_is_silent_when_nvml_starts(kb: KnowledgeBase) -> None:
     assert not driver_not_loaded(nvml=an_nvml_session(), host=a_machine("nouveau"), kb=kb)
 
