@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from envdoctor.kb import Coverage, KnowledgeBase
+from envdoctor.kb.torch_choice import COMPANIONS
 from envdoctor.model.arch import CodeKind, ComputeCapability, format_arch_list
 from envdoctor.model.facts import (
     ContainerGroup,
     DeviceCode,
+    Distribution,
     Driver,
+    Environment,
     Host,
     KernelCode,
     LibraryRole,
@@ -36,6 +39,15 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What is installed, as far as it is known."""
+
+    torch: TorchBuild | None
+    distributions: tuple[Distribution, ...]
+    environment: Environment | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryCoverage:
     """How one library fares on a target."""
 
@@ -55,6 +67,12 @@ class DistributionCoverage:
     def total(self) -> Coverage:
         """The sums over the libraries."""
         return add_up(one.coverage for one in self.libraries)
+
+    @property
+    def is_compiled_against_torch(self) -> bool:
+        """Whether torch's build helper decides what it is compiled for."""
+        needed = (name for one in self.libraries for name in one.code.needed)
+        return any(name.startswith(("libtorch", "libc10")) for name in needed)
 
 
 def newest_ptx_isa(driver: Driver | None, host: Host | None, kb: KnowledgeBase) -> PtxIsaVersion | None:
@@ -98,28 +116,50 @@ def cover(code: DeviceCode, target: Target, kb: KnowledgeBase) -> Coverage:
 
 
 def cover_extensions(
-    device_code: tuple[DeviceCode, ...], torch: TorchBuild | None, target: Target, kb: KnowledgeBase
+    device_code: tuple[DeviceCode, ...], installed: Installed, target: Target, kb: KnowledgeBase
 ) -> Iterator[DistributionCoverage]:
-    """Yield how every distribution with CUDA kernels fares on *target*; torch and NVIDIA's own are not extensions."""
+    """Yield how every distribution with CUDA kernels fares on *target*; torch and NVIDIA's own are not extensions.
+
+    Those that another rule speaks about are left out: packages for newer GPUs, and what is replaced with torch.
+    """
     extensions = (code for code in device_code if code.role is LibraryRole.EXTENSION)
     for name, owned in _group_by(_owner, extensions).items():
+        if _is_for_newer_gpus(name, installed, target, kb) or _goes_with_torch(name, installed, target, kb):
+            continue
         variants = _group_by(_without_variant, owned).values()
-        libraries = tuple(_best_variant(group, torch, target, kb) for group in variants)
+        libraries = tuple(_best_variant(group, installed.torch, target, kb) for group in variants)
         with_kernels = tuple(one for one in libraries if count(one.coverage))
         unreadable = tuple(code for code in owned if code.unreadable)
         if with_kernels or unreadable:
             yield DistributionCoverage(name=name, libraries=with_kernels, unreadable=unreadable)
 
 
+def without_special_code(library: LibraryCoverage, target: Target, kb: KnowledgeBase) -> Coverage:
+    """Count again without the containers that were written for other GPUs and have others beside them.
+
+    Those hold code for one exact GPU or family only (sm_90a), or for older GPUs without PTX: whoever builds for GPUs
+    by default gets PTX (cuBLAS, linked statically, has containers for each generation).
+    """
+    containers = tuple(group for group in library.code.containers if not _is_for_others(group, target, kb))
+    return cover(replace(library.code, containers=containers), target, kb)
+
+
 def describe_libraries(libraries: tuple[LibraryCoverage, ...]) -> tuple[Evidence, ...]:
-    """Say of the first few libraries what they were built for, and how many more there are."""
-    shown = tuple(
-        Evidence(source=short_path(one.code.library), value=describe_archs(one.code))
-        for one in libraries[:_SHOWN_LIBRARIES]
+    """Say what libraries were built for."""
+    return first_few(
+        [Evidence(source=short_path(one.code.library), value=describe_archs(one.code)) for one in libraries]
     )
-    if more := len(libraries) - len(shown):
-        return (*shown, Evidence(source="device code", value=f"the same of {more} more libraries"))
-    return shown
+
+
+def first_few(evidence: list[Evidence]) -> tuple[Evidence, ...]:
+    """Leave it at the first of what is said about many libraries."""
+    more = len(evidence) - _SHOWN_LIBRARIES
+    shown = evidence[:_SHOWN_LIBRARIES]
+    return (
+        (*shown, Evidence(source="device code", value=f"likewise in {more} more libraries"))
+        if more > 0
+        else tuple(shown)
+    )
 
 
 def describe_archs(code: DeviceCode) -> str:
@@ -146,6 +186,29 @@ def _compiles(entry: KernelCode, target: Target, kb: KnowledgeBase) -> bool:
     if entry.arch.kind is not CodeKind.PTX or not kb.runs_on(entry.arch, target.compute_capability):
         return False
     return target.ptx_isa is None or entry.ptx_isa_version is None or entry.ptx_isa_version <= target.ptx_isa
+
+
+def _is_for_others(group: ContainerGroup, target: Target, kb: KnowledgeBase) -> bool:
+    archs = [entry.arch for entry in group.code]
+    if any(kb.runs_on(arch, target.compute_capability) for arch in archs):
+        return False
+    is_special = all(arch.suffix for arch in archs)
+    is_older = all(arch.kind is CodeKind.SASS and arch.capability < target.compute_capability for arch in archs)
+    return is_special or is_older
+
+
+def _is_for_newer_gpus(name: str, installed: Installed, target: Target, kb: KnowledgeBase) -> bool:
+    versions = {one.version for one in installed.distributions if one.name == name and isinstance(one.version, str)}
+    return any(
+        not need.feature for version in versions for need in kb.unmet_needs(name, version, target.compute_capability)
+    )
+
+
+def _goes_with_torch(name: str, installed: Installed, target: Target, kb: KnowledgeBase) -> bool:
+    arch_list = installed.torch.arch_list if installed.torch else ()
+    if name not in COMPANIONS or not isinstance(arch_list, tuple) or not arch_list:
+        return False
+    return not any(arch.kind is CodeKind.SASS and kb.runs_on(arch, target.compute_capability) for arch in arch_list)
 
 
 def _can_be_linked_anew(code: DeviceCode, target: Target, kb: KnowledgeBase) -> bool:

@@ -1,7 +1,7 @@
 """How torch's own kernels would get to a device."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from envdoctor.kb import Coverage, KnowledgeBase
@@ -42,7 +42,7 @@ def judge_torch(torch: TorchBuild, device_code: tuple[DeviceCode, ...], target: 
     The arch list that torch declares is that of its own kernels. Its libraries hold more: code of cuDNN, NCCL and
     MAGMA linked in, for other architectures. So they decide only where the list cannot be read.
     """
-    libraries = tuple(code for code in device_code if code.role is LibraryRole.TORCH)
+    libraries = tuple(map(_own_kernels, filter(lambda code: code.role is LibraryRole.TORCH, device_code)))
     coverage = add_up(cover(code, Target(compute_capability=target.compute_capability), kb) for code in libraries)
     way = _way_of_list(torch, target, kb) or _way_of_containers(coverage)
     if way is Way.NONE and _mostly_native(coverage):
@@ -52,6 +52,13 @@ def judge_torch(torch: TorchBuild, device_code: tuple[DeviceCode, ...], target: 
     evidence = tuple(_show(torch, coverage, way, target))
     reason = _why_unknown(torch, libraries, coverage) if way is Way.UNKNOWN else ""
     return TorchCode(way=way, evidence=evidence, reason=reason)
+
+
+def _own_kernels(code: DeviceCode) -> DeviceCode:
+    # What nvcc compiles goes into .nv_fatbin (.nv_fatb on Windows). The containers in .data and .rodata that --deep
+    # finds are cuDNN's and cuSPARSELt's: those of torch 1.13.1 have PTX for 8.6, torch itself has none.
+    own = tuple(group for group in code.containers if group.section.startswith(".nv_fatb"))
+    return replace(code, containers=own)
 
 
 def _way_of_list(torch: TorchBuild, target: Target, kb: KnowledgeBase) -> Way | None:
