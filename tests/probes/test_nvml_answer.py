@@ -55,7 +55,7 @@ def test_a_transcript_may_end_anywhere(records: bytes, place: float) -> None:
     # What was told before stands, and what was not has the reason.
     assert from_json(NvmlAnswer, to_json(cut)) == cut
     assert cut.driver_release in {whole.driver_release, *unavailable(cut.driver_release)}
-    assert "the end" in json.dumps(to_json(cut))
+    assert cut == whole or "the end" in json.dumps(to_json(cut))
     if isinstance(cut.gpus, tuple):
         assert [gpu.index for gpu in cut.gpus] == [0, 1]
         assert {gpu.name for gpu in cut.gpus} <= {SLICED.name, A_4090.name, "unknown GPU"}
