@@ -1,6 +1,7 @@
 """What `envdoctor scan` prints: a block per file, a table of cards, and the same as JSON (``scan.schema.json``)."""
 
 import json
+import posixpath
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
@@ -24,8 +25,13 @@ _NARROWEST_PATH = 30
 
 def render_text(scan: Scan, width: int) -> str:
     """Write a scan for people, in lines of at most *width* but for long paths."""
-    lines = [line for file in scan.files if file.is_telling for line in _block(file, width)]
-    lines += _tables(scan, width)
+    folder = _common_folder([file.path for file in scan.files if file.is_telling])
+    lines = [f"in {folder}", ""] if folder else []
+    names = {file.path: file.path.removeprefix(f"{folder}/") if folder else file.path for file in scan.files}
+    for file in scan.files:
+        if file.is_telling:
+            lines += [names[file.path], *_block(file, width), ""]
+    lines += _tables(scan, names, width)
     lines += (f"error: {file.path}: {file.unreadable}" for file in scan.unreadable)
     lines.append(_summary(scan))
     return "".join(f"{line}\n" for line in lines)
@@ -38,11 +44,17 @@ def _summary(scan: Scan) -> str:
     return f"{files} read, {with_code} with CUDA device code{failed}"
 
 
+def _common_folder(paths: list[str]) -> str:
+    """The folder below which all files lie, if there are several; it need not be said again for each."""
+    if len(paths) < 2 or len({path.startswith("/") for path in paths}) > 1:  # noqa: PLR2004  several
+        return ""
+    return posixpath.commonpath([posixpath.dirname(path) for path in paths])
+
+
 # --- a block per file --------------------------------------------------------------------------------------------
 
 
 def _block(file: ScannedFile, width: int) -> Iterator[str]:
-    yield file.path
     containers = file.image.containers
     yield from _labelled("containers", _count_containers(containers), width)
     yield from _labelled("SASS", _count_archs(containers, CodeKind.SASS), width)
@@ -53,7 +65,6 @@ def _block(file: ScannedFile, width: int) -> Iterator[str]:
         yield "  HIP code for AMD GPUs"
     if not (containers or file.image.has_hip_code or file.unreadable):
         yield "  no device code"
-    yield ""
 
 
 def _labelled(label: str, words: list[str], width: int) -> Iterator[str]:
@@ -95,11 +106,13 @@ def _all_code(containers: tuple[ContainerGroup, ...]) -> Iterator[tuple[Containe
 # --- how it fares on cards ---------------------------------------------------------------------------------------
 
 
-def _tables(scan: Scan, width: int) -> Iterator[str]:
+def _tables(scan: Scan, names: dict[str, str], width: int) -> Iterator[str]:
     """Yield a column per card; as many cards side by side as there is room for."""
     heads = [f"{card.name.removeprefix('NVIDIA ')} ({card.compute_capability})" for card in scan.cards]
     rows = [
-        (file.path, [_cell(coverage) for coverage in file.coverage]) for file in scan.files if file.image.containers
+        (names[file.path], [_cell(coverage) for coverage in file.coverage])
+        for file in scan.files
+        if file.image.containers
     ]
     first = 0
     while first < len(heads) and rows:

@@ -84,8 +84,15 @@ def test_lines_stay_within_80_columns_apart_from_paths(cards: int) -> None:
     gpus = ["a100", "a6000", "h100", "b200", "v100"][:cards]
     lines = scan(FIXTURES / "t1.so", FIXTURES / "rdc", *(f"--gpu={gpu}" for gpu in gpus)).stdout.splitlines()
 
-    assert [line for line in lines if len(line) > 80 and str(FIXTURES) not in line] == []
+    assert [line for line in lines if len(line) > 80 and not line.startswith("in ")] == []
     assert sum(line.count(")") for line in lines if line.startswith("native/JIT/none")) == cards
+
+
+def test_the_folder_of_several_files_is_said_once() -> None:
+    lines = scan(FIXTURES / "rdc", "--gpu", "4090").stdout.splitlines()
+
+    assert lines[0] == f"in {FIXTURES / 'rdc'}"
+    assert [line for line in lines[1:] if str(FIXTURES) in line] == []
 
 
 def test_a_folder_is_searched_for_every_kind_of_compiled_file(tmp_path: Path) -> None:
