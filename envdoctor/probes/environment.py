@@ -12,7 +12,7 @@ from envdoctor.errors import EnvironmentNotFoundError, ProbeError
 from envdoctor.model.facts import Absence, Environment, PathSource, SearchEntry, Unavailable
 from envdoctor.probes import layout
 from envdoctor.probes.interpreter import InterpreterAnswer, ask_interpreter, guess_interpreter
-from envdoctor.probes.search_path import build_search_path, split_python_path
+from envdoctor.probes.search_path import absolute, build_search_path, split_python_path
 
 _VERSION = re.compile(r"\d+(?:\.\d+){0,2}")
 _SITE_FOLDER_NAMES = {"site-packages", "dist-packages"}
@@ -36,7 +36,7 @@ def find_environment(*, python: str, prefix: str) -> Environment:
         return _find_version(python)
     if os.sep not in python and (command := shutil.which(python)):
         return _examine_interpreter(Path(command), "--python")
-    path = os.path.abspath(os.path.expanduser(python))
+    path = absolute(os.path.expanduser(python))
     if os.path.isdir(path):
         return _examine_folder(python, "--python")
     if os.path.lexists(path):
@@ -112,10 +112,14 @@ def _find_interpreter(prefix: Path) -> Path | None:
 def _noting_other_python(environment: Environment) -> Environment:
     """Note that the user works in one environment and that `python` starts another."""
     found = shutil.which("python")
-    if not found or _is_script(found) or os.path.dirname(found) == os.path.join(environment.prefix, "bin"):
+    if not found or _is_script(found) or _are_same(os.path.dirname(found), os.path.join(environment.prefix, "bin")):
         return environment
     note = f"`python` on PATH is `{found}`, which is not of {environment.chosen_because}"
     return replace(environment, notes=(*environment.notes, note))
+
+
+def _are_same(folder: str, other: str) -> bool:
+    return os.path.realpath(folder) == os.path.realpath(other)
 
 
 def _is_script(path: str) -> bool:
@@ -131,13 +135,13 @@ def _is_script(path: str) -> bool:
 
 
 def _examine_folder(text: str, named_by: str) -> Environment:
-    folder = Path(os.path.abspath(os.path.expanduser(text)))
+    folder = Path(absolute(os.path.expanduser(text)))
     if not os.path.isdir(folder):
         complaint = "is not a folder" if os.path.lexists(folder) else "does not exist"
         raise EnvironmentNotFoundError(f"{named_by} names `{text}`, which {complaint}")
     if interpreter := _find_interpreter(folder):
         examined = _examine_interpreter(interpreter, named_by)
-        is_other = os.path.realpath(examined.prefix) != os.path.realpath(folder)
+        is_other = not _are_same(examined.prefix, str(folder))
         note = f"`{interpreter}` does not belong to `{folder}`: its prefix is `{examined.prefix}`"
         return replace(examined, notes=(note, *examined.notes)) if is_other else examined
     try:

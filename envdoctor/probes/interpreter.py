@@ -55,12 +55,10 @@ def ask_interpreter(interpreter: Path) -> InterpreterAnswer:
         ProbeError: it does not start, does not answer in time, or answers nonsense.
 
     """
-    output = _run(interpreter)
-    lines = [line for line in output.splitlines() if line.startswith(_ANSWER)]
+    lines = [line for line in _run(interpreter).splitlines() if line.startswith(_ANSWER)]
     try:
-        told = _decode(lines[-1].removeprefix(_ANSWER))
-        return _answer(told)
-    except (IndexError, KeyError, ValueError) as exc:
+        return _answer(_decode(lines[-1].removeprefix(_ANSWER)))
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as exc:  # all that JSON of another shape gives
         raise ProbeError(f"`{interpreter}` does not answer as a Python does") from exc
 
 

@@ -62,7 +62,15 @@ def build_search_path(
 def split_python_path(variable: str) -> Iterator[SearchEntry]:
     """Split PYTHONPATH as Python does: an empty part means the current folder."""
     if variable:
-        yield from (SearchEntry(path=os.path.abspath(part), origin="PYTHONPATH") for part in variable.split(os.pathsep))
+        yield from (SearchEntry(path=absolute(part), origin="PYTHONPATH") for part in variable.split(os.pathsep))
+
+
+def absolute(path: str) -> str:
+    """Make a path absolute, unless the current folder was deleted: then site.py lets it be, too."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 def _read_pth_files(folder: str, version: tuple[int, ...]) -> Iterator[_Pth]:
@@ -89,7 +97,7 @@ def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
         text = text.removeprefix(_BYTE_ORDER_MARK)
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     imports = [line for line in lines if line.startswith(("import ", "import\t"))]
-    targets = [os.path.abspath(path.parent / line) for line in lines if line not in imports]
+    targets = [absolute(os.path.join(path.parent, line)) for line in lines if line not in imports]
     packages = [package for line in imports for package in _find_hooked_packages(path, line)]
     is_code = imports and not packages and not _HARMLESS.fullmatch(path.name) and _TO_THE_FRONT not in text
     notes = [f"`{path}` {oddity}"] if oddity else []

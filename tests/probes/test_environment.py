@@ -421,9 +421,7 @@ def test_what_does_not_exist_is_named_in_the_error(python: str, prefix: str, com
 
 
 def test_a_folder_that_is_no_environment_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        EnvironmentNotFoundError, match="holds no bin/python"
-    ):
+    with pytest.raises(EnvironmentNotFoundError, match="holds no bin/python"):
         examine(prefix=tmp_path)
 
 
@@ -520,6 +518,20 @@ def test_a_prefix_without_interpreter_is_read_from_its_files(tmp_path: Path) -> 
     assert isinstance(environment.interpreter, Unavailable)
     assert paths(environment)[-1] == str(site_packages_of(python))
     assert environment.path_source is PathSource.FILES
+
+
+def test_a_current_folder_that_was_deleted_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = make_venv(tmp_path / "venv", SOME_VERSION)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    monkeypatch.setenv("PYTHONPATH", "relative:")
+
+    environment = examine(python)
+
+    assert paths(environment)[-1] == str(site_packages_of(python))
+    with pytest.raises(EnvironmentNotFoundError, match="--prefix names `relative`, which does not exist"):
+        examine(prefix="relative")
 
 
 # --- a bare folder -----------------------------------------------------------------------------------------------
