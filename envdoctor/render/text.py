@@ -71,39 +71,41 @@ def _way_out(finding: Finding, width: int) -> Iterator[Line]:
 
 def _undecided(report: Report, width: int) -> Iterator[Line]:
     """Rules that could not tell, gathered by reason: one mute driver silences many of them."""
-    for reason, codes in _by_reason(report.undecided()).items():
+    for reason, outcomes in _by_reason(report.undecided()).items():
         yield _BLANK
         yield from _wrap("unknown: ", reason, width, hang=2, style="bold magenta", text_style="bold")
-        yield from _wrap("  = left open: ", codes, width, hang=6, style="blue")
+        yield from _rules("  = left open: ", outcomes)
 
 
 def _crashed(outcome: Outcome, width: int) -> Iterator[Line]:
     yield _BLANK
     message = f"this rule has a bug, please report it: {'; '.join(outcome.reasons)}"
     yield from _wrap(f"crashed[{outcome.rule.code}]: ", message, width, hang=2, style="bold magenta")
-    yield from _wrap("  = left open: ", outcome.rule.title, width, hang=6, style="blue")
+    yield from _rules("  = left open: ", (outcome,))
 
 
 def _quiet(report: Report, width: int) -> Iterator[Line]:
     if passed := report.with_status(Status.PASSED):
         yield _BLANK
-        yield from _wrap("passed: ", _names(passed), width, hang=2, style="bold green")
-    for reason, codes in _by_reason(report.with_status(Status.SKIPPED)).items():
+        yield (("passed", "bold green"),)
+        yield from _rules("  = ", passed)
+    for reason, outcomes in _by_reason(report.with_status(Status.SKIPPED)).items():
         yield _BLANK
         yield from _wrap("skipped: ", reason, width, hang=2, style="bold")
-        yield from _wrap("  = ", codes, width, hang=4, style="blue")
+        yield from _rules("  = ", outcomes)
 
 
-def _by_reason(outcomes: Iterable[Outcome]) -> dict[str, str]:
+def _by_reason(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     grouped: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         for reason in outcome.reasons:
             grouped.setdefault(reason, []).append(outcome)
-    return {reason: _names(silenced) for reason, silenced in grouped.items()}
+    return grouped
 
 
-def _names(outcomes: Iterable[Outcome]) -> str:
-    return ", ".join(f"{outcome.rule.code} {outcome.rule.name}" for outcome in outcomes)
+def _rules(label: str, outcomes: Iterable[Outcome]) -> Iterator[Line]:
+    for outcome in outcomes:
+        yield (label, "blue"), (f"{outcome.rule.code} {outcome.rule.name}", "")
 
 
 def _closing(report: Report, options: RenderOptions) -> Iterator[Line]:
