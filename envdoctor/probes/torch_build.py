@@ -106,7 +106,7 @@ def _arch_list_places(torch: TorchFiles) -> Iterator[tuple[str, str, Callable[[E
     if "libtorch_python.so" in torch.libraries:
         yield "libtorch_python.so", "torch.cuda.get_arch_list()", torch_strings.arch_list_of_accessor
         yield "libtorch_python.so", "text in .rodata", torch_strings.arch_list_of_strings
-    # The common flags, before 1.7 the only statement.
+    # The common flags, which 1.2 to 1.5 state only here, and 1.0 and 1.1 not even here.
     for name in torch.libraries:
         if name == "libtorch.so" or name.startswith("libtorch_cuda"):
             yield name, "nvcc flags", torch_strings.arch_list_of_compiler_flags
@@ -156,6 +156,11 @@ def _read_component_version(torch: TorchFiles, component: _Component) -> str | U
     bundled = (component.library.match(name) for name in torch.libraries)
     for trace in filter(None, (*builds, *bundled)):
         return str(trace[1])
+    # conda-forge's pytorch uses the conda package of that name.
+    packages = (d for d in torch.installed if d.metadata_kind is MetadataKind.CONDA_META)
+    for package in packages:
+        if package.name == component.title.lower() and torch.installed_by == "conda":
+            return package.version
     return Unavailable(f"{component.title} is part of torch's own libraries, or there is none")
 
 

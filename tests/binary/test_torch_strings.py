@@ -93,6 +93,14 @@ def test_other_texts_about_gencode_are_not_compiler_flags(tmp_path: Path) -> Non
     assert arch_list_of_compiler_flags(library) == ()
 
 
+def test_a_library_without_sections_says_nothing(tmp_path: Path) -> None:
+    content = bytearray(build_library(tmp_path / "library.so", ACCESSOR % ALONE).read_bytes())
+    struct.pack_into("<Q", content, 40, 0)  # e_shoff
+    library = parse_elf(BytesReader(bytes(content)))
+
+    assert arch_list_of_accessor(library) == arch_list_of_strings(library) == arch_list_of_compiler_flags(library) == ()
+
+
 @pytest.mark.parametrize(("macro", "answer"), [("0", False), ("1", True)])
 def test_mangled_names_tell_the_abi_of_strings(tmp_path: Path, macro: str, answer: bool) -> None:
     source = "#include <string>\nvoid check(const std::string& name, const std::string& message) {}"

@@ -260,6 +260,12 @@ def test_beside_another_torch_or_none_there_is_no_cuda_part_to_miss(
     assert found.absence is Absence.NOT_APPLICABLE
 
 
+def test_without_distributions_the_reason_is_theirs(kb: KnowledgeBase) -> None:
+    unreadable = Unavailable("the disk is gone")
+
+    assert find_cpu_only_extensions(an_environment(), unreadable, a_torch(), kb) == unreadable
+
+
 def test_what_is_shadowed_is_not_judged(tmp_path: Path, put: Put, find: Find) -> None:
     put("mmcv/_ext.so")
 

@@ -82,6 +82,7 @@ def test_the_build_file_tells_what_was_built_for_what(home: Path) -> None:
         ("1.10.0+cu113", ".cache/torch_extensions/py38_cu113/fused"),
         ("2.1.2+cpu", ".cache/torch_extensions/py38_cpu/fused"),
         ("2.14.1+cu130", ".cache/torch_extensions/py38t_cu130/fused"),
+        ("my build", ".cache/torch_extensions/py38_cpu/fused"),
         ("2.1.2+cu121", ".cache/torch_extensions/py38_cu121/nncf/quantized/2.1.2"),
     ],
 )

@@ -446,6 +446,15 @@ def test_the_build_string_of_conda_tells_cudnn(tmp_path: Path) -> None:
     assert (torch.cudnn_version, torch.installed_by) == ("8.0.5", "conda")
 
 
+def test_the_package_of_conda_forge_tells_cudnn(tmp_path: Path) -> None:
+    site = put_version(tmp_path, CONDA_FORGE)
+    package = a_distribution("cudnn", "8.9.7.29", metadata_kind=MetadataKind.CONDA_META, installer="conda")
+    torch = torch_distribution(site, installer="conda", build="cuda120_py311h25b6552_100")
+
+    assert read(site, torch, package).cudnn_version == "8.9.7.29"
+    assert isinstance(read(site, torch_distribution(site), package).cudnn_version, Unavailable)
+
+
 def test_the_file_name_of_a_bundled_copy_tells_cudnn(tmp_path: Path) -> None:
     site = put_version(tmp_path, NIGHTLY)
     (site / "torch" / "lib" / "libcudnn-1a2b3c4d.so.8.5.0").touch()
@@ -506,6 +515,24 @@ def test_a_library_that_is_cut_off_is_a_problem_and_not_the_end(built: BuiltTorc
 
     assert [problem for problem in torch.problems if problem.startswith("`libtorch_cuda.so`: ")]
     assert isinstance(torch.arch_list, tuple)
+
+
+@needs_compiler
+def test_when_every_source_is_damaged_the_reasons_are_told(built: BuiltTorch) -> None:
+    for name in ("libtorch_python.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so"):
+        (built.lib / name).write_bytes(b"\x7fELF")
+
+    torch = read(built.site)
+
+    assert isinstance(torch.arch_list, Unavailable)
+    assert torch.arch_list.reason.startswith("`libtorch_python.so`: ")
+    assert isinstance(torch.cxx11_abi, Unavailable)
+
+
+def test_a_cuda_version_that_is_none_is_passed_over(tmp_path: Path) -> None:
+    torch = read(put_version(tmp_path, "__version__ = 'my build'\ncuda = 'twelve'\n"), torch_distribution(tmp_path))
+
+    assert (torch.version, torch.flavour, torch.build_cuda_version) == ("my build", TorchFlavour.CUDA, None)
 
 
 def leftover_of(site: Path) -> Distribution:

@@ -131,6 +131,12 @@ def test_what_is_no_ptxas_leaves_its_targets_unknown(site: Path, content: bytes)
     assert isinstance(triton.ptxas_archs, Unavailable)
 
 
+def test_a_damaged_package_without_metadata_has_no_version(site: Path) -> None:
+    (site / "triton" / "__init__.py").write_text("__version__ = '3.")
+
+    assert read(site).version == ""
+
+
 @pytest.mark.parametrize(
     ("distribution", "version"),
     [
