@@ -98,17 +98,20 @@ def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     imports = [line for line in lines if line.startswith(("import ", "import\t"))]
     targets = [absolute(os.path.join(path.parent, line)) for line in lines if line not in imports]
-    packages = [package for line in imports for package in _find_hooked_packages(path, line)]
-    is_code = imports and not packages and not _HARMLESS.fullmatch(path.name) and _TO_THE_FRONT not in text
+    existing = [target for target in targets if os.path.exists(target)]
+    hooks = [_read_import_hook(path, line) for line in imports]
+    is_known = all(hook.is_clear for hook in hooks) or _HARMLESS.fullmatch(path.name) or _TO_THE_FRONT in text
     notes = [f"`{path}` {oddity}"] if oddity else []
-    notes += [f"`{path}` names `{target}`, which does not exist" for target in targets if not os.path.exists(target)]
-    notes += [f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"] if is_code else []
+    notes += [f"`{path}` names `{target}`, which does not exist" for target in targets if target not in existing]
+    notes += [] if is_known else [f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"]
     return _Pth(
-        folders=tuple(
-            SearchEntry(path=target, origin=f".pth {path.name}") for target in targets if os.path.exists(target)
-        ),
+        folders=tuple(SearchEntry(path=target, origin=f".pth {path.name}") for target in existing),
         to_the_front=_TO_THE_FRONT in text,
-        found_last=tuple(SearchEntry(path=str(root.parent), origin=f"editable {root.name}") for root in packages),
+        found_last=tuple(
+            SearchEntry(path=str(package.parent), origin=f"editable {package.name}")
+            for hook in hooks
+            for package in hook.packages
+        ),
         notes=tuple(notes),
     )
 
@@ -126,17 +129,24 @@ def _find_encoding_oddity(text: str, version: tuple[int, ...]) -> str:
 # --- import hooks of editable installs ---------------------------------------------------------------------------
 
 
-def _find_hooked_packages(pth: Path, line: str) -> Iterator[Path]:
-    """Find the folders of the packages that the import hook in an `import` line finds, where they bear its name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hook:
+    """What an `import` line of a .pth file adds: folders of packages that are found by the names of the folders."""
+
+    packages: tuple[Path, ...] = ()
+    is_clear: bool = False  # nothing else is found through it
+
+
+def _read_import_hook(pth: Path, line: str) -> _Hook:
     module = pth.with_name(re.split(r"[\s;,.]+", line)[1] + ".py")
     try:
         tree = ast.parse(module.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for name, target in _find_mappings(tree):
-        package = Path(target.removesuffix("/__init__.py"))
-        if package.name == name:
-            yield package
+        return _Hook()
+    places = {name: Path(place.removesuffix("/__init__.py")) for name, place in _find_mappings(tree)}
+    packages = {name: place for name, place in places.items() if place.name == name}
+    others = [name for name in places if name.partition(".")[0] not in packages]
+    return _Hook(packages=tuple(packages.values()), is_clear=bool(packages) and not others)
 
 
 def _find_mappings(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -260,6 +260,7 @@ def test_the_folder_of_an_import_hook_serves_its_packages_alone(editable_python:
     [
         ("MAPPING = {'pkg': '/repo/src/pkg'}\nNAMESPACES = {}\n", ["/repo/src"]),
         ("install({'pkg': '/repo/src/pkg/__init__.py'}, {}, {'pkg': ['/repo/src/pkg']}, ['pkg'], None)", ["/repo/src"]),
+        ("install({'pkg': '/repo/src/pkg/__init__.py', 'pkg.sub': '/repo/src/pkg/sub.py'})", ["/repo/src"]),
         ("MAPPING = {'renamed': '/repo/src/pkg'}", []),
         ("MAPPING = {'pkg': __file__}", []),
         ("install({'pkg'}, '/repo/build/cp311', ['ninja'], False)", []),
@@ -267,7 +268,7 @@ def test_the_folder_of_an_import_hook_serves_its_packages_alone(editable_python:
         ("(" * 10_000, []),
     ],
 )
-def test_import_hooks_are_read_as_far_as_they_are_known(hook: str, expected: list[str], tmp_path: Path) -> None:
+def test_import_hooks_are_read_where_they_are_clear(hook: str, expected: list[str], tmp_path: Path) -> None:
     (tmp_path / "__editable__.pkg.pth").write_text("import __editable___pkg_finder; __editable___pkg_finder.install()")
     (tmp_path / "__editable___pkg_finder.py").write_text(hook)
 
@@ -275,6 +276,16 @@ def test_import_hooks_are_read_as_far_as_they_are_known(hook: str, expected: lis
 
     assert paths(found) == [str(tmp_path), *expected]
     assert bool(found.notes) is not bool(expected)
+
+
+def test_an_import_hook_that_is_clear_in_part_is_followed_and_noted(tmp_path: Path) -> None:
+    (tmp_path / "hook.pth").write_text("import hook; hook.install()")
+    (tmp_path / "hook.py").write_text("MAPPING = {'pkg': '/repo/src/pkg', 'renamed': '/repo/src/other'}")
+
+    found = search(tmp_path)
+
+    assert paths(found) == [str(tmp_path), "/repo/src"]
+    assert any("was not followed" in note for note in found.notes)
 
 
 # --- anything at all ---------------------------------------------------------------------------------------------
