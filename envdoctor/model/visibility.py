@@ -58,9 +58,9 @@ def value_of(variables: tuple[Variable, ...], name: str) -> str | None:
 def find_visible_gpus(gpus: tuple[Gpu, ...], variables: tuple[Variable, ...]) -> Visibility:
     """Tell which of *gpus* a CUDA program sees; cards named with ``--gpu`` are not here, so all of them count."""
     setting = value_of(variables, VISIBLE_DEVICES)
-    here = tuple(gpu for gpu in gpus if not gpu.is_named)
-    if setting is None or here != gpus:
+    if setting is None or any(gpu.is_named for gpu in gpus):
         return Visibility(gpus=gpus)
+    here = tuple(sorted(gpus, key=lambda gpu: gpu.index))
     if setting.startswith("MIG-"):
         return _visible_instances(setting, here)
     if setting.startswith("GPU-"):

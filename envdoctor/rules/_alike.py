@@ -19,7 +19,7 @@ def describe(gpus: Sequence[Gpu]) -> str:
 
 def indices(gpus: Sequence[Gpu]) -> tuple[int, ...]:
     """Return what `Finding.gpus` wants."""
-    return tuple(gpu.index for gpu in gpus)
+    return tuple(sorted(gpu.index for gpu in gpus))
 
 
 def health_of(gpu: Gpu) -> GpuHealth:
@@ -39,7 +39,7 @@ def judge_alike(
     *state_of* returns None where there is nothing to say, and `Unavailable` where it cannot be told.
     """
     visible = find_visible_gpus(gpus, variables)
-    here = tuple(gpu for gpu in visible.gpus if not gpu.is_named)
+    here = sorted((gpu for gpu in visible.gpus if not gpu.is_named), key=lambda gpu: gpu.index)
     if not here:
         yield NotApplicable("cards named with --gpu are not here" if visible.gpus else "no GPU is visible")
         return
@@ -50,7 +50,7 @@ def judge_alike(
     told = [(gpu, state) for gpu, state in states if state is not None and not isinstance(state, Unavailable)]
     if told and not visible.certain:
         # A finding about a GPU that may be hidden proves nothing.
-        yield Undecided(f"CUDA_VISIBLE_DEVICES={visible.setting} does not tell which of the different GPUs are meant")
+        yield Undecided(f"CUDA_VISIBLE_DEVICES={visible.setting} does not tell which GPUs are meant")
         return
     for name, state in dict.fromkeys((gpu.name, state) for gpu, state in told):
         yield conclude(tuple(gpu for gpu, other in told if (gpu.name, other) == (name, state)), state)

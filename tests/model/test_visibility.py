@@ -135,6 +135,10 @@ def test_the_variable_says_nothing_about_cards_that_are_not_here() -> None:
     assert find_visible_gpus(named, variables(CUDA_VISIBLE_DEVICES="-1")).gpus == named
 
 
+def test_the_order_of_the_facts_does_not_matter() -> None:
+    assert indices("2,0", GPUS[::-1]) == [2, 0]
+
+
 def test_a_variable_that_is_not_set_has_no_value() -> None:
     assert value_of(variables(NCCL_DEBUG="INFO"), "NCCL_P2P_DISABLE") is None
 
