@@ -46,6 +46,7 @@ _CONTAINER_WORDS = {
     "lxc": "lxc",
 }
 _NO_MODULE = Unavailable("no NVIDIA kernel module is loaded", Absence.NOT_APPLICABLE)
+_NO_BANNER = Unavailable("/proc/driver/nvidia/version does not tell")
 _NO_DRIVER = Unavailable("no NVIDIA driver here", Absence.NOT_APPLICABLE)
 
 
@@ -95,7 +96,7 @@ def read_driver(host: Host | Unavailable, answer: NvmlAnswer, root: Path = ROOT)
         cuda_version=answer.cuda_version,
         module_version=next(iter(by_kernel.values()), _NO_MODULE),
         library_version=library_version,
-        open_module="Open Kernel Module" in banner if banner else _NO_MODULE,
+        open_module="Open Kernel Module" in banner if banner else _NO_BANNER if by_kernel else _NO_MODULE,
     )
 
 

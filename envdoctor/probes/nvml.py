@@ -40,15 +40,21 @@ class Inquiry:
 
 def start_inquiry(deadline: float = DEADLINE_SECONDS) -> Inquiry:
     """Start asking NVML and return at once; no CUDA context is created."""
-    bindings = importlib.util.find_spec("pynvml")
-    folder = Path(bindings.origin).parent if bindings and bindings.origin else ""
     # -I and -S: neither the caller's folder, nor PYTHONPATH, nor site-packages can get in the way or cost time.
-    command = [sys.executable, "-I", "-S", str(_CHILD), str(folder)]
+    command = [sys.executable, "-I", "-S", str(_CHILD), _find_bindings()]
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as exc:
         return Inquiry(None, f"the program that asks it did not start: {exc}", deadline)
     return Inquiry(child, "", deadline)
+
+
+def _find_bindings() -> str:
+    """Return the folder to import nvidia-ml-py from; an older project of the same import name is a package."""
+    spec = importlib.util.find_spec("pynvml")
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parents[1 if spec.submodule_search_locations else 0])
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:

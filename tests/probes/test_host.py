@@ -416,6 +416,25 @@ def test_the_banner_tells_release_and_flavour(tree: HostTree, banner: str, relea
     assert driver.open_module is is_open
 
 
+def test_a_module_without_its_banner_keeps_its_flavour_to_itself(tree: HostTree) -> None:
+    tree.write("sys/module/nvidia/version", "535.161.07\n")
+    tree.write("proc/driver/nvidia/version", "")
+
+    driver = driver_of(tree, an_answer(driver=NVML_SILENT))
+
+    assert driver.release_version == DriverRelease("535.161.07")
+    assert driver.open_module == Unavailable("/proc/driver/nvidia/version does not tell")
+
+
+@pytest.mark.parametrize("banner", ["garbage", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  unknown  Sat Feb 17"])
+def test_a_banner_without_a_release_is_no_release(tree: HostTree, banner: str) -> None:
+    tree.write("proc/driver/nvidia/version", banner)
+
+    driver = driver_of(tree, an_answer(driver=DriverRelease("535.161.07")))
+
+    assert (driver.release_version, driver.source) == (DriverRelease("535.161.07"), "NVML")
+
+
 def test_without_a_module_in_sight_nvml_is_believed(tree: HostTree) -> None:
     """WSL: the module is that of Windows."""
     driver = driver_of(tree, an_answer(driver=DriverRelease("551.61"), cuda=CudaVersion(12, 4)))

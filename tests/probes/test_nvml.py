@@ -514,6 +514,24 @@ def test_without_the_bindings_the_reason_is_told(fake_nvml: Install, tmp_path: P
     assert child.stderr.endswith("ModuleNotFoundError: No module named 'pynvml'\n")
 
 
+def test_bindings_that_are_a_package_are_found(fake_nvml: Install, tmp_path: Path) -> None:
+    """`pynvml`, the older project of the same import name, hides nvidia-ml-py where both are installed."""
+    package = tmp_path / "pynvml"
+    package.mkdir()
+    shutil.copy(pynvml.__file__, package / "__init__.py")
+    code = "from envdoctor.probes.nvml import start_inquiry; print(start_inquiry().finish().driver_release)"
+
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | fake_nvml(FakeMachine()) | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert child.stdout == "580.65.06\n"
+
+
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
