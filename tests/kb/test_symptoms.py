@@ -1,0 +1,43 @@
+"""The table of error messages: every message finds its rules, and no other's."""
+
+import re
+
+import pytest
+
+from envdoctor import kb
+from envdoctor.kb.tables import SymptomRow
+
+SYMPTOMS = kb.load().symptoms()
+
+each_symptom = pytest.mark.parametrize("symptom", SYMPTOMS, ids=lambda symptom: symptom.example[:40])
+
+
+@each_symptom
+def test_a_pattern_matches_its_own_example_and_no_other(symptom: SymptomRow) -> None:
+    assert [other.example for other in SYMPTOMS if symptom.matches(other.example)] == [symptom.example]
+
+
+@each_symptom
+def test_an_example_is_found_inside_a_log(symptom: SymptomRow) -> None:
+    assert symptom.matches(f'Traceback (most recent call last):\n  File "a.py", line 803\n{symptom.example}\n\n$ ')
+
+
+@each_symptom
+def test_a_pattern_does_not_match_everything(symptom: SymptomRow) -> None:
+    assert not re.search(symptom.pattern, "")
+    assert not symptom.matches("import torch: everything is fine (803, 804, CUDA, GPU, driver)")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("CUDA error: CUDA-capable device(s) is/are busy or unavailable", "ED110"),
+        ("unique_by_key: failed on 2nd step: cudaErrorNoKernelImageForDevice", "ED201"),
+        ("cublas runtime error : the GPU program failed to execute at /opt/conda/", "ED202"),
+        ("AssertionError: libcuda.so cannot found!", "ED104"),
+        ("nms is not compiled with GPU support", "ED209"),
+        ("Failed to initialize NVML: Insufficient Permissions", "ED106"),
+    ],
+)
+def test_other_wordings_of_real_messages_are_known(message: str, code: str) -> None:
+    assert code in {code for symptom in SYMPTOMS if symptom.matches(message) for code in symptom.codes}
