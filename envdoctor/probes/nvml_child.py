@@ -81,6 +81,7 @@ class Questioner:
         write(self.records, [function, *subject])
         try:
             value = getattr(self.nvml, function)(*arguments)
+            record = recordable(value, fields)
         except self.nvml.NVMLError as exc:
             name = self.error_names.get(exc.value, f"NVML_ERROR_{exc.value}")
             write(self.records, {"error": [exc.value, name, str(exc)]})
@@ -88,7 +89,7 @@ class Questioner:
         except Exception as exc:  # noqa: BLE001  bytes that are no text, functions that were dropped: ask on
             write(self.records, {"mishap": f"{type(exc).__name__}: {exc}"})
             return None
-        write(self.records, {"value": recordable(value, fields)})
+        write(self.records, {"value": record})
         return True if value is None else value
 
     def ask_all(self, questions: tuple[Question, ...], subject: tuple[int, ...], device: Any) -> None:
