@@ -1,6 +1,6 @@
 """`envdoctor check` on a whole environment against its peers and against `torch.utils.collect_env`, in one run.
 
-    python benchmarks/check.py PREFIX [--peer 'NAME=COMMAND' ...] [--runs 7] [--cold]
+    python -m benchmarks.check PREFIX [--peer 'NAME=COMMAND' ...] [--runs 7] [--cold]
 
 PREFIX is an environment with a CUDA torch. A peer is any command; ``{python}`` in it becomes the interpreter of PREFIX.
 `--cold` also drops the page cache before each run of `envdoctor check` (needs root).
@@ -14,9 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from timing import measure, report, run_once
-
 import envdoctor
+from benchmarks.timing import measure, report, run_once
 
 
 def main() -> None:
