@@ -32,16 +32,21 @@ class Devices:
             Evidence(source=source, value=f"compute capability {self.compute_capability}") for source in sources
         )
 
-    @property
-    def are_named(self) -> bool:
-        """Whether these cards are not here: chosen with ``--gpu``."""
-        return all(gpu.is_named for gpu in self.gpus)
-
     def __str__(self) -> str:
-        names = dict.fromkeys(gpu.name for gpu in self.gpus)
-        if self.are_named:
-            return " and ".join(names)
-        return " and ".join(describe([gpu for gpu in self.gpus if gpu.name == name]) for name in names)
+        return describe_gpus(self.gpus)
+
+
+def describe_gpus(gpus: tuple[Gpu, ...]) -> str:
+    """Name GPUs in a message: those of one model together, named cards without a number."""
+    names = dict.fromkeys(gpu.name for gpu in gpus)
+    if all(gpu.is_named for gpu in gpus):
+        return " and ".join(names)
+    return " and ".join(describe([gpu for gpu in gpus if gpu.name == name]) for name in names)
+
+
+def capabilities_of(gpus: tuple[Gpu, ...]) -> tuple[ComputeCapability, ...]:
+    """Return the compute capabilities that are known, each once."""
+    return tuple(dict.fromkeys(filter(None, map(_capability_of, gpus))))
 
 
 def judge_devices(
@@ -72,15 +77,14 @@ def _without_capability(gpus: tuple[Gpu, ...]) -> Iterator[Undecided]:
 
 
 def _group(gpus: tuple[Gpu, ...]) -> list[Devices]:
-    here = {_capability_of(gpu): None for gpu in gpus if not gpu.is_named}
-    capabilities = dict.fromkeys(filter(None, map(_capability_of, gpus)))
+    here = capabilities_of(tuple(gpu for gpu in gpus if not gpu.is_named))
     return [
         Devices(
             compute_capability=capability,
             gpus=tuple(gpu for gpu in gpus if gpu.compute_capability == capability),
-            beside=tuple(other for other in here if other and other != capability),
+            beside=tuple(other for other in here if other != capability),
         )
-        for capability in capabilities
+        for capability in capabilities_of(gpus)
     ]
 
 

@@ -33,7 +33,7 @@ class TorchCode:
 
 def not_for_cuda(torch: TorchBuild) -> str:
     """Say why no CUDA architectures are to be looked for; empty when they are."""
-    return "" if torch.flavour is TorchFlavour.CUDA else f"torch is a {torch.flavour.value} build"
+    return "" if torch.flavour is TorchFlavour.CUDA else f"torch is built for {torch.flavour.value}, not for CUDA"
 
 
 def judge_torch(torch: TorchBuild, device_code: tuple[DeviceCode, ...], target: Target, kb: KnowledgeBase) -> TorchCode:
