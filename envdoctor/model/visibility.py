@@ -73,7 +73,9 @@ def has_certain_order(gpus: tuple[Gpu, ...], variables: tuple[Variable, ...]) ->
 
     CUDA's default is FASTEST_FIRST by a heuristic that is not documented; it cannot reorder GPUs of one model.
     """
-    return len({gpu.name for gpu in gpus}) <= 1 or value_of(variables, DEVICE_ORDER) == "PCI_BUS_ID"
+    # A GPU that NVML lists and could not open has neither UUID nor name.
+    models = {gpu.name for gpu in gpus if gpu.uuid}
+    return len(models) <= 1 or value_of(variables, DEVICE_ORDER) == "PCI_BUS_ID"
 
 
 def _visible_by_ordinal(setting: str, gpus: tuple[Gpu, ...], *, in_pci_order: bool) -> Visibility:

@@ -44,7 +44,10 @@ def test_is_silent_when_the_order_is_certain(environment: dict[str, str]) -> Non
     assert not ambiguous_device_order(gpus=MIXED, variables=variables(**environment))
 
 
-@pytest.mark.parametrize("gpus", [(RTX_4090,), (RTX_4090, replace(RTX_4090, index=0))])
+LOST = a_gpu(index=2, name="unknown GPU", uuid="")
+
+
+@pytest.mark.parametrize("gpus", [(RTX_4090,), (RTX_4090, replace(RTX_4090, index=0)), (RTX_4090, LOST)])
 def test_is_silent_among_equals(gpus: tuple[Gpu, ...]) -> None:
     assert not ambiguous_device_order(gpus=gpus, variables=variables(CUDA_VISIBLE_DEVICES="0"))
 
