@@ -8,7 +8,7 @@ from envdoctor.errors import UnknownGpuError
 from envdoctor.kb.tables import GpuAliasRow, GpuRow
 from envdoctor.model.arch import ComputeCapability
 
-_CAPABILITY = re.compile(r"(?:sm|compute)_(?P<number>\d{2,3})[af]?|(?P<version>\d{1,2}\.\d)")
+_CAPABILITY = re.compile(r"(?:sm|compute)_?(?P<number>\d{2,3})[af]?|(?P<version>\d{1,2}\.\d)")
 
 # Words that people glue to the next one ("rtx4090"), and words that they add or leave out at will.
 _BRANDS = ("nvidia", "geforce", "quadro", "tesla", "titan", "jetson", "rtx", "gtx", "gpu")

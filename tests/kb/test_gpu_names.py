@@ -86,6 +86,7 @@ def test_every_alias_is_found(kb: KnowledgeBase) -> None:
         ("a2-highgpu-1g", "NVIDIA A100-SXM4-40GB", "8.0", 40),
         ("Standard_NC24ads_A100_v4", "NVIDIA A100 80GB PCIe", "8.0", 80),
         ("sm_86", "sm_86", "8.6", None),
+        ("sm86", "sm86", "8.6", None),
         ("compute_86", "compute_86", "8.6", None),
         ("SM_90a", "SM_90a", "9.0", None),
         ("8.6", "8.6", "8.6", None),
