@@ -188,6 +188,18 @@ class KnowledgeBase:
         row = self.architectures.get(capability)
         return row.first_toolkit if row else None
 
+    def first_driver_branch(self, capability: ComputeCapability) -> int | None:
+        """Return the first branch of the driver that supports a device; None when it is older than the tables.
+
+        It is the branch that came with the CUDA version that introduced the architecture. Source:
+        https://docs.nvidia.com/datacenter/tesla/drivers/cuda-toolkit-driver-and-architecture-matrix.html
+        """
+        first_toolkit = self.first_toolkit(capability)
+        if first_toolkit is None:
+            return None
+        knowing = (branch for branch, row in self.driver_branches.items() if row.newest_cuda >= first_toolkit)
+        return min(knowing, default=None)
+
     def last_driver_branch(self, capability: ComputeCapability) -> int | None:
         """Return the last branch of the driver that supports a device; None while support goes on."""
         row = self.architectures.get(capability)
