@@ -160,6 +160,7 @@ class ContainerGroup:
     count: int
     relocatable: bool = False  # `__nv_relfatbin`: input of a device link, not loaded by itself
     section: str = ".nv_fatbin"
+    bare: bool = False  # cubins that stand alone, outside of any container
 
 
 class LibraryRole(Enum):
