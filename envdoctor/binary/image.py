@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from envdoctor.binary import ar, elf, pe
 from envdoctor.binary.cubin import parse_cubin
 from envdoctor.binary.fatbin import CONTAINER_KEY
-from envdoctor.binary.kernels import Kernel, kernel_code
+from envdoctor.binary.kernels import kernel_code
 from envdoctor.binary.places import (
     CUBIN_MACHINE,
     CUBIN_MACHINE_OFFSET,
@@ -76,7 +76,7 @@ def _what_it_is(magic: bytes) -> str:
 
 def _read_cubin(reader: Reader) -> Image:
     code = (KernelCode(parse_cubin(reader)),)
-    return Image(containers=(ContainerGroup(code=code, count=1, section=""),))
+    return Image(containers=(ContainerGroup(code=code, count=1, section="", bare=True),))
 
 
 def _read_elf(reader: Reader, *, deep: bool) -> Image:
@@ -124,18 +124,22 @@ def _image(found: Findings, file: elf.Elf | pe.Pe | None, *, has_hip_code: bool)
     kept = found.in_fatbins
     if found.in_fatbins or not any(find.is_profiler for _, find in found.in_data):
         kept += tuple((place, find) for place, find in found.in_data if find.kernels)
-    counts = Counter((find.kernels, place.relocatable, place.section) for place, find in kept)
+    counts = Counter((find.kernels, place.section, place.relocatable, find.is_bare) for place, find in kept)
     return Image(
-        containers=tuple(_group(*key, count) for key, count in counts.items()),
+        containers=tuple(
+            ContainerGroup(
+                code=tuple(map(kernel_code, kernels)),
+                count=count,
+                section=section,
+                relocatable=relocatable,
+                bare=bare,
+            )
+            for (kernels, section, relocatable, bare), count in counts.items()
+        ),
         has_hip_code=has_hip_code,
         needed=file.needed if file and (kept or has_hip_code) else (),
         damage=found.damage,
     )
-
-
-def _group(kernels: tuple[Kernel, ...], relocatable: bool, section: str, count: int) -> ContainerGroup:  # noqa: FBT001
-    code = tuple(kernel_code(kernel) for kernel in kernels)
-    return ContainerGroup(code=code, count=count, relocatable=relocatable, section=section)
 
 
 # --- static libraries --------------------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ def _common_folder(paths: list[str]) -> str:
 
 def _block(file: ScannedFile, width: int) -> Iterator[str]:
     containers = file.image.containers
-    yield from _labelled("containers", _count_containers(containers), width)
+    yield from _labelled("containers", _count_sections(containers, bare=False), width)
+    yield from _labelled("bare cubins", _count_sections(containers, bare=True), width)
     yield from _labelled("SASS", _count_archs(containers, CodeKind.SASS), width)
     yield from _labelled("stubs", _count_stubs(containers), width)
     yield from _labelled("PTX", _count_archs(containers, CodeKind.PTX), width)
@@ -75,10 +76,11 @@ def _labelled(label: str, words: list[str], width: int) -> Iterator[str]:
         yield line.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _count_containers(containers: tuple[ContainerGroup, ...]) -> list[str]:
+def _count_sections(containers: tuple[ContainerGroup, ...], *, bare: bool) -> list[str]:
     counts: Counter[str] = Counter()
     for group in containers:
-        counts[f"{group.section} (to be linked)" if group.relocatable else group.section] += group.count
+        if group.bare is bare:
+            counts[f"{group.section} (to be linked)" if group.relocatable else group.section] += group.count
     return [f"{section}:{count}" if section else f"{count}" for section, count in counts.items()]
 
 
@@ -195,6 +197,7 @@ def _group(group: ContainerGroup) -> dict[str, Any]:
     return {
         "section": group.section,
         "relocatable": group.relocatable,
+        "bare": group.bare,
         "count": group.count,
         "code": [
             {

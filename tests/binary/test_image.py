@@ -49,8 +49,10 @@ def test_a_library_tells_what_it_needs() -> None:
     assert read(LIBRARY).needed[0] == "libcudart.so.13"
 
 
-def test_a_bare_cubin_is_one_container() -> None:
-    assert summary(read(CUBIN)) == [("", 1, "sm_90a")]
+def test_a_cubin_stands_alone() -> None:
+    [group] = read(CUBIN).containers
+
+    assert (archs(group), group.count, group.bare) == ("sm_90a", 1, True)
 
 
 def test_a_static_library_is_the_sum_of_its_members() -> None:
