@@ -1,0 +1,17 @@
+"""Real installed environments without their weight: see fixtures/hollow/SOURCES.md."""
+
+import tarfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "hollow"
+
+TORCH_1_10 = "torch-1.10.2+cu102-cp37m"
+TORCH_1_13 = "torch-1.13.1+cu117-cp311"
+TORCH_2_14 = "torch-2.14.1+cu130-cp311"  # with torchvision, bitsandbytes and all that they need
+
+
+def unpack(name: str, site_packages: Path) -> Path:
+    """Unpack an environment into a site-packages folder: files of gigabytes that take a few megabytes."""
+    with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
+        archive.extractall(site_packages, filter="data")
+    return site_packages
