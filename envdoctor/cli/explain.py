@@ -15,7 +15,14 @@ Rules = tuple[Rule[...], ...]
 
 @click.command()
 @click.argument("what", nargs=-1, required=True, metavar="CODE|NAME|MESSAGE")
-@click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="For whom.",
+)
 @options.output
 @options.color
 def command(*, what: tuple[str, ...], format_: str, output: str, color: str) -> int:

@@ -159,8 +159,8 @@ class WaitingProgram:
 def test_an_interrupted_run_ends_with_130(tmp_path: Path) -> None:
     program = WaitingProgram(tmp_path)
     program.process.send_signal(signal.SIGINT)
+    program.facts.close()  # a signal that comes just before the read would be noticed after it only
     stdout, stderr = program.process.communicate(timeout=60)
-    program.facts.close()
 
     assert (program.process.returncode, stdout, stderr) == (130, "", "\ninterrupted\n")
 
