@@ -80,7 +80,8 @@ def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
     nothing else fits. What is not certain comes last.
     """
     platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
-    builds = [row for row in kb.torch_builds() if row.platform == platform and _has_code(row, wish.capability, kb)]
+    others = [row for row in kb.torch_builds() if row.platform == platform and not _is_installed(row, wish)]
+    builds = [row for row in others if _has_code(row, wish.capability, kb)]
     if not builds:
         return Remedy(summary=f"no torch build is known that has code for {wish.capability} on {platform}")
 
@@ -100,6 +101,11 @@ def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
 
 
 # --- what fits ---------------------------------------------------------------------------------------------------
+
+
+def _is_installed(row: TorchBuildRow, wish: TorchWish) -> bool:
+    # Whatever the tables say of it, what is installed is not the way out.
+    return wish.installed.version.partition("+")[0] == row.version and wish.installed.build_cuda_version == row.cuda
 
 
 def _has_code(row: TorchBuildRow, device: ComputeCapability, kb: KnowledgeBase) -> bool:
@@ -196,13 +202,13 @@ def _installed_version(wish: TorchWish) -> Version:
 def _install(rows: list[TorchBuildRow], wish: TorchWish, pins: tuple[_Pin, ...], kb: KnowledgeBase) -> Remedy:
     row = _nearest(rows, wish)
     relation = ("the same release", "the nearest newer release", "the nearest older release")[_relation(row, wish)]
-    parts = [f"install torch {row.local_version}, {relation} with code for {wish.capability}"]
-    parts += _reservations(row, wish, kb)
+    served = [str(device) for device in (wish.capability, *wish.beside) if _has_code(row, device, kb)]
+    parts = [f"install torch {row.local_version}, {relation} with code for {' and '.join(served)}"]
+    parts += _reservations(row, rows, wish, kb)
     if broken := _broken(pins, row):
         parts.append(f"no build satisfies {', '.join(map(str, broken))}, so replace that too")
-    nearer = min(rows, key=lambda row: _distance(row, wish))
-    if _relation(nearer, wish) < _relation(row, wish):
-        parts.append(f"{nearer.local_version} may exist too: that is not certain")
+    if compiled := sorted(_compiled_against_torch(wish) - {pin.distribution for pin in broken}):
+        parts.append(f"then build or install {', '.join(compiled)} anew for it")
     return Remedy(summary="; ".join(parts), commands=tuple(_commands(row, wish, kb)))
 
 
@@ -210,15 +216,19 @@ def _relation(row: TorchBuildRow, wish: TorchWish) -> int:
     return _release_distance(row, wish)[0]
 
 
-def _reservations(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
+def _reservations(row: TorchBuildRow, rows: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
     if wish.driver_release is None:
         yield f"it needs driver {kb.minimum_driver(row.cuda)} or newer"
+        older = [one for one in rows if one.version == row.version and one.cuda.major < row.cuda.major]
+        if older:
+            yield f"{older[0].local_version} would do with {kb.minimum_driver(older[0].cuda)}"
     if row.uncertain:
         yield "that this build exists and has that code is not certain"
+    nearer = min(rows, key=lambda row: _distance(row, wish))
+    if _relation(nearer, wish) < _relation(row, wish):
+        yield f"{nearer.local_version} may exist too: that is not certain"
     if left_out := [str(device) for device in wish.beside if not _has_code(row, device, kb)]:
         yield f"no build has code for {' and '.join(left_out)} too"
-    if compiled := sorted(_compiled_against_torch(wish)):
-        yield f"then build or install {', '.join(compiled)} anew for it"
 
 
 def _compiled_against_torch(wish: TorchWish) -> set[str]:

@@ -1,8 +1,10 @@
 """Some kernels of an installed extension have no machine code for the GPU, others have."""
 
+from collections.abc import Iterable
+
 from envdoctor.kb import Coverage, KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Distribution, Driver, Gpu, Host, TorchBuild, Variable
-from envdoctor.model.finding import Evidence, Finding, Severity
+from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._coverage import (
     Installed,
@@ -65,6 +67,7 @@ def extension_partly_without_code(
             yield Finding(
                 message=f"some kernels of {extension.name} have no machine code for {devices}",
                 evidence=(*devices.evidence, *first_few([_describe(one, coverage) for one, coverage in affected])),
+                remedy=_remedy(coverage for _, coverage in affected),
                 gpus=devices.indices,
             )
 
@@ -73,6 +76,12 @@ def extension_partly_without_code(
 
 def _is_worth_telling(coverage: Coverage) -> bool:
     return coverage.jit + coverage.none > _SHARE_WORTH_TELLING * count(coverage)
+
+
+def _remedy(coverages: Iterable[Coverage]) -> Remedy:
+    if any(coverage.none for coverage in coverages):
+        return Remedy(summary="none is needed, unless the job uses those kernels")
+    return Remedy(summary="none is needed; a ~/.nv/ComputeCache that is kept spares the driver compiling them again")
 
 
 def _describe(library: LibraryCoverage, coverage: Coverage) -> Evidence:

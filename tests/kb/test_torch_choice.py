@@ -1,4 +1,5 @@
 import shlex
+from dataclasses import replace
 
 import pytest
 from packaging.requirements import Requirement
@@ -93,7 +94,7 @@ def test_asks_for_another_host_when_no_build_runs_on_the_driver() -> None:
 def test_names_the_driver_that_the_build_needs_when_none_is_known() -> None:
     remedy = find_torch_remedy(a_wish("2.13.0+cpu", "8.9"), KB)
 
-    assert "needs driver 580 or newer" in remedy.summary
+    assert "it needs driver 580 or newer; 2.13.0+cu126 would do with 525.60.13" in remedy.summary
 
 
 def test_says_which_python_has_a_build_when_this_one_has_none() -> None:
@@ -161,6 +162,26 @@ def test_names_the_pins_that_no_build_satisfies() -> None:
     remedy = find_torch_remedy(a_wish("2.6.0+cu124", "12.0", distributions=distributions), KB)
 
     assert "no build satisfies xformers (`torch==2.6.0`), so replace that too" in remedy.summary
+
+
+def test_names_a_distribution_once_that_is_pinned_and_compiled() -> None:
+    wish = replace(
+        a_wish(
+            "2.6.0+cu124",
+            "12.0",
+            distributions=(a_distribution("xformers", "0.0.29", requires=("torch==2.6.0",)),),
+        ),
+        device_code=(a_library("sm_86", distribution="xformers", needed=("libc10.so",)),),
+    )
+
+    assert find_torch_remedy(wish, KB).summary.count("xformers") == 1
+
+
+def test_never_offers_what_is_installed() -> None:
+    # A build of somebody's own with the number of a release, whose arch list is shorter than the table says.
+    remedy = find_torch_remedy(a_wish("2.8.0+cu128", "12.0"), KB)
+
+    assert requirements_of(remedy) == "torch==2.8.0+cu129"
 
 
 def test_ignores_the_pins_of_a_distribution_that_is_hidden_by_another() -> None:

@@ -19,6 +19,8 @@ def test_fires_with_the_number_of_containers_that_have_only_ptx(kb: KnowledgeBas
 
     assert finding.message == "some kernels of spconv-cu118 have no machine code for GPU 0 (NVIDIA GeForce RTX 4090)"
     assert finding.evidence[-1].value == "of 606 kernel containers 195 have only PTX"
+    assert finding.remedy is not None
+    assert "ComputeCache" in finding.remedy.summary
 
 
 def test_fires_when_a_second_library_has_no_code(kb: KnowledgeBase) -> None:
@@ -30,6 +32,8 @@ def test_fires_when_a_second_library_has_no_code(kb: KnowledgeBase) -> None:
 
     assert [one.source for one in finding.evidence] == ["NVML", "awq_v2_ext.so"]
     assert finding.evidence[-1].value == "of 1 kernel containers 1 have neither machine code nor PTX"
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "none is needed, unless the job uses those kernels"
 
 
 @pytest.mark.parametrize(
