@@ -90,13 +90,20 @@ def choose_wheel(tag: str) -> list[str]:
 
 
 def read_metadata(requirement: str, tag: str) -> dict[str, Any] | None:
-    """Return what pip would install for one Python tag; None when there is no wheel."""
+    """Return what pip would install for one Python tag; None when there is no wheel.
+
+    Raises:
+        RefreshError: pip could not tell.
+
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         options = ["--quiet", "--dry-run", "--ignore-installed", f"--target={folder}", f"--report={report}"]
         done = run_pip("install", *options, *choose_wheel(tag), requirement)
-        if done.returncode:
+        if "No matching distribution found" in done.stderr:
             return None
+        if done.returncode:
+            raise RefreshError(f"pip does not tell about {requirement}: {done.stderr.strip()[-500:]}")
         [install] = json.loads(report.read_text(encoding="utf-8"))["install"]
         return dict(install)
 

@@ -204,11 +204,11 @@ def test_says_when_no_build_serves_the_other_gpus() -> None:
     assert "no build has code for 12.0 too" in remedy.summary
 
 
-def test_prefers_an_older_release_that_is_certain_and_names_the_newer_one() -> None:
-    remedy = find_torch_remedy(a_wish("2.14.1+cu130", "6.1"), KB)
+def test_prefers_another_release_that_is_certain_and_names_the_nearer_one() -> None:
+    remedy = find_torch_remedy(a_wish("1.8.0+cu102", "8.6", python="3.8.18"), KB)
 
-    assert requirements_of(remedy) == "torch==2.13.0+cu126"
-    assert "2.14.1+cu126 may exist too" in remedy.summary
+    assert requirements_of(remedy) == "torch==1.8.2"
+    assert "1.8.0+cu111 may exist too" in remedy.summary
 
 
 def test_names_the_extensions_that_were_compiled_against_torch() -> None:
