@@ -70,6 +70,8 @@ def _describe(report: Report, verdict: Verdict, counts: dict[str, int]) -> str:
         parts.append(f"{count(open_rules, 'rule')} undecided")
     if why_nothing_was_judged(report):
         parts.append("GPU code not judged")
+    elif isinstance(report.facts.torch, Unavailable):
+        parts.append("torch not judged")
     return ", ".join(parts)
 
 
@@ -105,7 +107,7 @@ def summary(report: Report) -> str:
     cards = verdicts(report)
     if not cards:
         found = ", ".join(count(report.count(severity), noun) for severity, noun in _NOUNS.items())
-        return f"{found}; no GPU was judged ({_why_no_gpu(report.facts)}): name one with --gpu"
+        return f"{found}; no GPU was judged: {_why_no_gpu(report.facts)}"
     by_text: dict[str, list[Gpu]] = {}
     for card in cards:
         by_text.setdefault(card.text, []).append(card.gpu)
@@ -113,7 +115,7 @@ def summary(report: Report) -> str:
 
 
 def _why_no_gpu(facts: Facts) -> str:
-    return facts.gpus.reason if isinstance(facts.gpus, Unavailable) else "NVML sees none"
+    return facts.gpus.reason if isinstance(facts.gpus, Unavailable) else "NVML sees none; name a card with --gpu"
 
 
 def _name(gpus: list[Gpu], cards: tuple[CardVerdict, ...]) -> str:
