@@ -53,6 +53,7 @@ class LibraryCoverage:
 
     code: DeviceCode
     coverage: Coverage
+    other_variant: DeviceCode | None = None  # has machine code, but is for another CUDA version than torch's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,9 +222,17 @@ def _can_be_linked_anew(code: DeviceCode, target: Target, kb: KnowledgeBase) -> 
 def _best_variant(
     variants: list[DeviceCode], torch: TorchBuild | None, target: Target, kb: KnowledgeBase
 ) -> LibraryCoverage:
-    candidates = [code for code in variants if _is_built_for(code, torch)] or variants
-    covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in candidates]
-    return max(covered, key=lambda one: (one.coverage.native, one.coverage.jit))
+    covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in variants]
+    candidates = [one for one in covered if _is_built_for(one.code, torch)] or covered
+    best = max(candidates, key=_fitness)
+    other = max(covered, key=_fitness)
+    if best.coverage.native or not other.coverage.native:
+        return best
+    return replace(best, other_variant=other.code)
+
+
+def _fitness(library: LibraryCoverage) -> tuple[int, int]:
+    return library.coverage.native, library.coverage.jit
 
 
 def _is_built_for(code: DeviceCode, torch: TorchBuild | None) -> bool:

@@ -7,7 +7,7 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
 from envdoctor.model.facts import Distribution, TorchBuild
 from envdoctor.model.finding import Remedy
-from envdoctor.rules._coverage import DistributionCoverage, Installed
+from envdoctor.rules._coverage import DistributionCoverage, Installed, short_path
 
 
 def extension_remedy(
@@ -17,6 +17,12 @@ def extension_remedy(
     kb: KnowledgeBase,
 ) -> Remedy:
     """Say how to get a build of *extension* with machine code for devices of *capabilities*."""
+    others = [one.other_variant for one in extension.libraries if one.other_variant]
+    if others:
+        return Remedy(
+            summary=f"use torch for another CUDA version: {short_path(others[0].library)}, which {extension.name} then "
+            "loads, has such code"
+        )
     if extension.is_compiled_against_torch:
         return rebuild_remedy(extension.name, capabilities, installed, kb)
     wanted = " and ".join(map(str, capabilities))

@@ -109,6 +109,18 @@ def test_judges_the_variant_that_is_loaded_for_the_cuda_of_torch(torch: str, fir
     assert bool(findings) is fires
 
 
+def test_names_the_variant_that_another_torch_would_load(kb: KnowledgeBase) -> None:
+    [finding] = extension_without_code_for_gpu(
+        device_code=BITSANDBYTES, gpus=(a_gpu("6.1"),), torch=a_torch("2.7.1+cu128"), kb=kb
+    )
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary == (
+        "use torch for another CUDA version: bitsandbytes/libbitsandbytes_cuda118.so, which bitsandbytes then loads, "
+        "has such code"
+    )
+
+
 def test_counts_the_variants_with_and_without_cublaslt_as_one(kb: KnowledgeBase) -> None:
     # bitsandbytes 0.35.4 on a V100 loads the second.
     code = (
