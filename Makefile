@@ -15,7 +15,8 @@ PYTEST_FLAGS ?= -n auto
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMPS)/venv: lockfiles/dev/requirements.txt pyproject.toml
+# The lock is made from pyproject.toml, so it changes when the dependencies do.
+$(STAMPS)/venv: lockfiles/dev/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("envdoctor needs Python 3.10 or newer; say make PYTHON=...") if sys.version_info < (3, 10) else None'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r lockfiles/dev/requirements.txt
