@@ -124,8 +124,9 @@ def cover_extensions(
     Those that another rule speaks about are left out: packages for newer GPUs, and what is replaced with torch.
     """
     extensions = (code for code in device_code if code.role is LibraryRole.EXTENSION)
+    versions = {one.name: one.version for one in reversed(installed.distributions)}
     for name, owned in _group_by(_owner, extensions).items():
-        if _is_for_newer_gpus(name, installed, target, kb) or _goes_with_torch(name, installed, target, kb):
+        if _is_for_newer_gpus(name, versions.get(name), target, kb) or _goes_with_torch(name, installed, target, kb):
             continue
         variants = _group_by(_without_variant, owned).values()
         libraries = tuple(_best_variant(group, installed.torch, target, kb) for group in variants)
@@ -198,11 +199,9 @@ def _is_for_others(group: ContainerGroup, target: Target, kb: KnowledgeBase) -> 
     return is_special or is_older
 
 
-def _is_for_newer_gpus(name: str, installed: Installed, target: Target, kb: KnowledgeBase) -> bool:
-    versions = {one.version for one in installed.distributions if one.name == name and isinstance(one.version, str)}
-    return any(
-        not need.feature for version in versions for need in kb.unmet_needs(name, version, target.compute_capability)
-    )
+def _is_for_newer_gpus(name: str, version: str | Unavailable | None, target: Target, kb: KnowledgeBase) -> bool:
+    needs = kb.unmet_needs(name, version, target.compute_capability) if isinstance(version, str) else ()
+    return any(not need.feature for need in needs)
 
 
 def _goes_with_torch(name: str, installed: Installed, target: Target, kb: KnowledgeBase) -> bool:
