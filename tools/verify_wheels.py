@@ -24,7 +24,7 @@ from typing import Any
 
 from envdoctor.binary.image import Image, read_image
 from envdoctor.binary.reader import BinaryError
-from envdoctor.binary.wheel import WheelError, find_members
+from envdoctor.binary.wheel import find_members
 from envdoctor.model.arch import CodeKind
 from envdoctor.model.facts import ContainerGroup, KernelCode
 
@@ -197,9 +197,8 @@ def _read(path: Path) -> tuple[dict[str, Image], list[str]]:
             if not _COMPILED.search(member.name):
                 continue
             try:
-                if isinstance(member.content, WheelError):
-                    raise member.content
-                images[member.name] = read_image(member.content, deep=True)
+                with member.open() as reader:
+                    images[member.name] = read_image(reader, deep=True)
             except BinaryError as error:
                 faults.append(f"{member.name}: {error}")
     return images, faults

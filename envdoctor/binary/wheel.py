@@ -4,6 +4,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from envdoctor.binary.reader import BinaryError, FileReader, Reader, WindowReader
@@ -30,6 +31,18 @@ class Member(NamedTuple):
 
     name: str
     content: Reader | WheelError
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        """Hand out the content.
+
+        Raises:
+            WheelError: it cannot be read.
+
+        """
+        if isinstance(self.content, WheelError):
+            raise self.content
+        yield self.content
 
 
 class _Checkpoint(NamedTuple):

@@ -3,13 +3,11 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from envdoctor.binary.image import Image
-from envdoctor.binary.reader import BinaryError, Reader, open_file
-from envdoctor.binary.wheel import Member, WheelError, find_members
+from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.kb import Coverage, KnowledgeBase
 from envdoctor.kb.gpu_names import GpuModel
 from envdoctor.probes.libraries import Reading, read_library
@@ -79,11 +77,13 @@ class _Scanner:
             yield self._describe(path, read_library(open_file(path), deep=self.deep), is_named=is_named)
 
     def _scan_wheel(self, path: str) -> Iterator[ScannedFile]:
+        from envdoctor.binary.wheel import find_members
+
         try:
             with _open_wheel(path) as file:
                 for member in find_members(file):
                     if _COMPILED.search(member.name):
-                        reading = read_library(_opened(member), deep=self.deep)
+                        reading = read_library(member.open(), deep=self.deep)
                         yield self._describe(f"{path}/{member.name}", reading, is_named=False)
         except BinaryError as error:
             yield self._describe(path, Reading(0, Image(), str(error)), is_named=True)
@@ -101,13 +101,6 @@ def _open_wheel(path: str) -> BinaryIO:
     if not os.path.isfile(path):
         raise BinaryError("not a regular file", 0)
     return open(path, "rb")
-
-
-@contextmanager
-def _opened(member: Member) -> Iterator[Reader]:
-    if isinstance(member.content, WheelError):
-        raise member.content
-    yield member.content
 
 
 def _find_files(folder: str) -> Iterator[str]:
