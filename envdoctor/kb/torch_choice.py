@@ -206,7 +206,7 @@ def _install(rows: list[TorchBuildRow], wish: TorchWish, pins: tuple[_Pin, ...],
     parts = [f"install torch {row.local_version}, {relation} with code for {' and '.join(served)}"]
     parts += _reservations(row, rows, wish, kb)
     if broken := _broken(pins, row):
-        parts.append(f"no build satisfies {', '.join(map(str, broken))}, so replace that too")
+        parts.append(f"no build satisfies {', '.join(sorted(map(str, broken)))}, so replace that too")
     if compiled := sorted(_compiled_against_torch(wish) - {pin.distribution for pin in broken}):
         parts.append(f"then build or install {', '.join(compiled)} anew for it")
     return Remedy(summary="; ".join(parts), commands=tuple(_commands(row, wish, kb)))

@@ -123,7 +123,9 @@ def cover_extensions(
 
     Those that another rule speaks about are left out: packages for newer GPUs, and what is replaced with torch.
     """
-    extensions = (code for code in device_code if code.role is LibraryRole.EXTENSION)
+    extensions = sorted(
+        (code for code in device_code if code.role is LibraryRole.EXTENSION), key=lambda code: code.library
+    )
     versions = {one.name: one.version for one in reversed(installed.distributions)}
     for name, owned in _group_by(_owner, extensions).items():
         if _is_for_newer_gpus(name, versions.get(name), target, kb) or _goes_with_torch(name, installed, target, kb):

@@ -37,16 +37,16 @@ class Devices:
 
 
 def describe_gpus(gpus: tuple[Gpu, ...]) -> str:
-    """Name GPUs in a message: those of one model together, named cards without a number."""
-    names = dict.fromkeys(gpu.name for gpu in gpus)
+    """Name GPUs in a message, by number: those of one model together, named cards without a number."""
+    names = dict.fromkeys(gpu.name for gpu in _by_number(gpus))
     if all(gpu.is_named for gpu in gpus):
         return " and ".join(names)
     return " and ".join(describe([gpu for gpu in gpus if gpu.name == name]) for name in names)
 
 
 def capabilities_of(gpus: tuple[Gpu, ...]) -> tuple[ComputeCapability, ...]:
-    """Return the compute capabilities that are known, each once."""
-    return tuple(dict.fromkeys(filter(None, map(_capability_of, gpus))))
+    """Return the compute capabilities that are known, each once, in the order of the GPUs' numbers."""
+    return tuple(dict.fromkeys(filter(None, map(_capability_of, _by_number(gpus)))))
 
 
 def judge_devices(
@@ -74,6 +74,10 @@ def _without_capability(gpus: tuple[Gpu, ...]) -> Iterator[Undecided]:
     for gpu in gpus:
         if not isinstance(gpu.compute_capability, ComputeCapability):
             yield Undecided(f"compute capability of GPU {gpu.index} ({gpu.name}): {gpu.compute_capability.reason}")
+
+
+def _by_number(gpus: tuple[Gpu, ...]) -> list[Gpu]:
+    return sorted(gpus, key=lambda gpu: gpu.index)
 
 
 def _group(gpus: tuple[Gpu, ...]) -> list[Devices]:

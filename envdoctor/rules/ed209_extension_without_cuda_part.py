@@ -48,8 +48,8 @@ def extension_without_cuda_part(
         yield NotApplicable("no GPU is visible")
         return
     installed = Installed(torch=torch, distributions=distributions, environment=environment)
-    for name in dict.fromkeys(extension.distribution for extension in cpu_only_extensions):
-        parts = [extension for extension in cpu_only_extensions if extension.distribution == name]
+    for name in sorted({extension.distribution for extension in cpu_only_extensions}):
+        parts = sorted((one for one in cpu_only_extensions if one.distribution == name), key=lambda one: one.expected)
         yield Finding(
             message=f"{name} was built without its CUDA part: it lacks {', '.join(part.expected for part in parts)}",
             evidence=tuple(Evidence(source=short_path(part.library), value=part.evidence) for part in parts),

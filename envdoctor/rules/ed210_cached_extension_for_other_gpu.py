@@ -45,7 +45,10 @@ def cached_extension_for_other_gpu(
     """
     ptx_isa = newest_ptx_isa(driver, host, kb)
     names = {one.library: one.name for one in jit_extensions}
-    cached = [code for code in device_code if code.role is LibraryRole.JIT and code.library in names]
+    cached = sorted(
+        (code for code in device_code if code.role is LibraryRole.JIT and code.library in names),
+        key=lambda code: code.library,
+    )
 
     def judge(devices: Devices) -> Conclusions:
         target = Target(compute_capability=devices.compute_capability, ptx_isa=ptx_isa)

@@ -164,6 +164,25 @@ def test_names_the_pins_that_no_build_satisfies() -> None:
     assert "no build satisfies xformers (`torch==2.6.0`), so replace that too" in remedy.summary
 
 
+def test_says_when_the_only_build_is_not_certain() -> None:
+    # 2.13.0+cu126 has no code for 12.0, and +cu130 needs driver 580.
+    pinned = (a_distribution("somebody", "1.0", requires=("torch==2.13.0",)),)
+    remedy = find_torch_remedy(a_wish("2.13.0+cu126", "12.0", driver="570.86.10", distributions=pinned), KB)
+
+    assert requirements_of(remedy) == "torch==2.13.0+cu129"
+    assert "that this build exists and has that code is not certain" in remedy.summary
+
+
+def test_reads_pins_though_the_python_is_not_known() -> None:
+    wish = TorchWish(
+        installed=a_torch("2.6.0+cu124"),
+        capability=ComputeCapability(12, 0),
+        distributions=(a_distribution("somebody", "1.0", requires=("torch<2.8",)),),
+    )
+
+    assert "torch==2.7.1+cu128" in find_torch_remedy(wish, KB).commands[0]
+
+
 def test_names_a_distribution_once_that_is_pinned_and_compiled() -> None:
     wish = replace(
         a_wish(

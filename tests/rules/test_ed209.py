@@ -48,7 +48,7 @@ def test_gives_one_finding_to_each_distribution(kb: KnowledgeBase) -> None:
     extensions = tuple(a_cpu_only_extension(distribution=name) for name in ("mmcv", "detectron2", "mmcv"))
     findings = extension_without_cuda_part(cpu_only_extensions=extensions, gpus=(a_gpu(),), kb=kb)
 
-    assert [finding.message.split()[0] for finding in findings] == ["mmcv", "detectron2"]
+    assert [finding.message.split()[0] for finding in findings] == ["detectron2", "mmcv"]
 
 
 def test_is_silent_when_everything_has_its_cuda_part(kb: KnowledgeBase) -> None:
