@@ -218,10 +218,11 @@ def _relation(row: TorchBuildRow, wish: TorchWish) -> int:
 
 def _reservations(row: TorchBuildRow, rows: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
     if wish.driver_release is None:
-        yield f"it needs driver {kb.minimum_driver(row.cuda)} or newer"
+        oldest = _oldest_driver(row, wish, kb)
+        yield f"it needs driver {oldest} or newer"
         older = [one for one in rows if one.version == row.version and one.cuda.major < row.cuda.major]
-        if older:
-            yield f"{older[0].local_version} would do with {kb.minimum_driver(older[0].cuda)}"
+        if older and (would_do := _oldest_driver(older[0], wish, kb)) != oldest:
+            yield f"{older[0].local_version} would do with {would_do}"
     if row.uncertain:
         yield "that this build exists and has that code is not certain"
     nearer = min(rows, key=lambda row: _distance(row, wish))
@@ -229,6 +230,12 @@ def _reservations(row: TorchBuildRow, rows: list[TorchBuildRow], wish: TorchWish
         yield f"{nearer.local_version} may exist too: that is not certain"
     if left_out := [str(device) for device in wish.beside if not _has_code(row, device, kb)]:
         yield f"no build has code for {' and '.join(left_out)} too"
+
+
+def _oldest_driver(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> DriverRelease | None:
+    """Name the first driver that runs a build, and that knows the card."""
+    for_build, for_card = kb.minimum_driver(row.cuda), kb.first_driver_branch(wish.capability)
+    return max((for_build, DriverRelease(str(for_card)))) if for_build and for_card else for_build
 
 
 def _compiled_against_torch(wish: TorchWish) -> set[str]:
@@ -268,7 +275,8 @@ def _pip_install(wish: TorchWish) -> str:
     if isinstance(environment.interpreter, str):
         return f"{shlex.quote(environment.interpreter)} -m pip install"
     version = ".".join(map(str, wish.python[:2])) if wish.python else ""
-    return f"python{version} -m pip install --upgrade --target {shlex.quote(environment.prefix)}"
+    place = "--target" if environment.kind == "bare site-packages" else "--prefix"
+    return f"python{version} -m pip install --upgrade {place} {shlex.quote(environment.prefix)}"
 
 
 def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
@@ -304,7 +312,7 @@ def _ask_for_another_system(builds: list[TorchBuildRow], wish: TorchWish) -> Rem
 def _ask_for_another_driver(builds: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Remedy:
     oldest = min(row.cuda.major for row in builds)  # each major version of CUDA has its own oldest driver
     row = _nearest([row for row in builds if row.cuda.major == oldest], wish)
-    floor = kb.minimum_driver(row.cuda)
+    floor = _oldest_driver(row, wish, kb)
     return Remedy(
         summary=f"every torch with code for {wish.capability} needs a newer driver than {wish.driver_release}: "
         f"redeploy on a host with driver {floor} or newer, then install torch {row.local_version}",

@@ -87,7 +87,7 @@ def test_asks_for_another_host_when_no_build_runs_on_the_driver() -> None:
     remedy = find_torch_remedy(a_wish("2.5.1+cu121", "12.0", driver="470.82.01"), KB)
 
     assert remedy.needs_admin
-    assert "redeploy on a host with driver 525.60.13 or newer" in remedy.summary
+    assert "redeploy on a host with driver 570 or newer" in remedy.summary  # CUDA 12 runs on 525, which knows no 12.0
     assert requirements_of(remedy) == "torch==2.7.1+cu128"
 
 
@@ -256,14 +256,15 @@ def test_removes_the_build_of_conda_first() -> None:
     )
 
 
-def test_installs_into_a_bare_folder_of_packages() -> None:
-    environment = an_environment(interpreter=Unavailable("a bare site-packages"), prefix="/srv/old packages")
+@pytest.mark.parametrize(("kind", "option"), [("bare site-packages", "--target"), ("conda", "--prefix")])
+def test_installs_from_outside_where_there_is_no_interpreter(kind: str, option: str) -> None:
+    environment = an_environment(interpreter=Unavailable("not here"), prefix="/srv/old packages", kind=kind)
     wish = TorchWish(installed=a_torch("2.13.0+cpu"), capability=ComputeCapability(8, 9), environment=environment)
 
     assert (
         find_torch_remedy(wish, KB)
         .commands[0]
-        .startswith("python3.10 -m pip install --upgrade --target '/srv/old packages' torch==")
+        .startswith(f"python3.10 -m pip install --upgrade {option} '/srv/old packages' torch==")
     )
 
 
