@@ -7,6 +7,8 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "hollow"
 
 TORCH_1_10 = "torch-1.10.2+cu102-cp37m"
 TORCH_1_13 = "torch-1.13.1+cu117-cp311"
+TORCH_2_7 = "torch-2.7.1+cu126-cp311"
+TORCH_2_13_CPU = "torch-2.13.0+cpu-cp311"
 TORCH_2_14 = "torch-2.14.1+cu130-cp311"  # with torchvision, bitsandbytes and all that they need
 
 

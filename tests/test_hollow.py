@@ -15,11 +15,11 @@ from envdoctor.probes.distributions import find_distributions
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.libraries import find_device_code
 from envdoctor.probes.torch_build import read_torch_build
-from tests.hollow import TORCH_1_10, TORCH_1_13, TORCH_2_14, unpack
+from tests.hollow import TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14, unpack
 from tools.hollow import differences, hollow, write_copy
 from tools.verify_wheels import TABLE, compare
 
-NAMES = (TORCH_1_10, TORCH_1_13, TORCH_2_14)
+NAMES = (TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14)
 WHEELS = {
     "torch-1.10.2-cp37": TORCH_1_10,
     "torch-1.13.1-cp311": TORCH_1_13,
@@ -59,6 +59,7 @@ def test_a_hollow_library_holds_what_the_real_one_holds(
     [
         (TORCH_1_10, "1.10.2+cu102", "sm_37 sm_50 sm_60 sm_70", False),
         (TORCH_1_13, "1.13.1+cu117", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", False),
+        (TORCH_2_7, "2.7.1+cu126", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", True),
         (TORCH_2_14, "2.14.1+cu130", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", True),
     ],
 )
