@@ -46,7 +46,7 @@ def test_gives_one_finding_to_several_extensions(kb: KnowledgeBase) -> None:
         kb=kb,
     )
 
-    assert "`fused`, `upfirdn2d` has no code" in finding.message
+    assert "`upfirdn2d`, `fused` has no code" in finding.message
 
 
 def test_is_silent_about_extensions_without_device_code(kb: KnowledgeBase) -> None:
