@@ -36,6 +36,7 @@ def test_a_pattern_does_not_match_everything(symptom: SymptomRow) -> None:
         ("cublas runtime error : the GPU program failed to execute at /opt/conda/", "ED202"),
         ("AssertionError: libcuda.so cannot found!", "ED104"),
         ("nms is not compiled with GPU support", "ED209"),
+        ("NVRM: installed in this system is not supported by the\n    NVRM: NVIDIA 520.56.06 driver release.", "ED128"),
         ("Failed to initialize NVML: Insufficient Permissions", "ED106"),
     ],
 )
