@@ -12,7 +12,6 @@ import click
 from click.core import ParameterSource
 
 from envdoctor import render
-from envdoctor.api import Selection
 from envdoctor.cli.configuration import apply_configuration
 from envdoctor.errors import ReportError
 from envdoctor.model.finding import Report
@@ -112,6 +111,8 @@ def selection(command: Command) -> Command:
     @_ignore
     @functools.wraps(command)
     def with_selection(*, select: tuple[str, ...], ignore: tuple[str, ...], **values: Any) -> int:
+        from envdoctor.api import Selection
+
         return command(selection=Selection(select=select, ignore=ignore), **values)
 
     return with_selection

@@ -2,7 +2,6 @@
 
 import click
 
-from envdoctor import kb
 from envdoctor.cli import options
 from envdoctor.errors import ExitCode
 from envdoctor.probes.scan import scan
@@ -26,7 +25,7 @@ def command(*, paths: tuple[str, ...], gpu: tuple[str, ...], deep: bool, format_
 
     Exit codes: 0 everything was read, 2 wrong usage, 3 a file could not be read, 130 interrupted.
     """
-    found = scan(paths, gpu, kb.load(), deep=deep)
+    found = scan(paths, gpu, deep=deep)
     text = _scan.render_json(found) if format_ == "json" else _scan.render_text(found, options.text_width(output))
     options.write(text, output)
     return ExitCode.COULD_NOT_TELL if found.unreadable else ExitCode.OK

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from envdoctor.errors import ProbeError
-from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Absence, Facts, Unavailable
+
+if TYPE_CHECKING:  # `envdoctor scan` imports this package, and asks the knowledge base of named cards alone
+    from envdoctor.kb import KnowledgeBase
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ class Plan:
     deep: bool = False  # also look for device code outside the fatbin sections
 
 
-def collect(plan: Plan, kb: KnowledgeBase) -> Facts:
+def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
     """Run every probe; what one cannot find out becomes `Unavailable` and leaves the others standing.
 
     Raises:

@@ -21,7 +21,7 @@ from envdoctor.model.facts import (
     TorchFlavour,
     Unavailable,
 )
-from envdoctor.probes.libraries import read_device_code
+from envdoctor.probes.device_code import read_device_code
 
 _INSTALLED = frozenset({MetadataKind.DIST_INFO, MetadataKind.EGG_INFO, MetadataKind.EGG_LINK})
 _FOR_TORCH = re.compile(r"lib(torch|c10)(_\w+)?\.so")

@@ -21,7 +21,7 @@ from envdoctor.model.facts import (
     Unavailable,
     Variable,
 )
-from envdoctor.probes.libraries import read_device_code
+from envdoctor.probes.device_code import read_device_code
 
 _BUILD_FILE = "build.ninja"
 _LONGEST_BUILD_FILE = 1 << 20

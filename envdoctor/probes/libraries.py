@@ -1,14 +1,10 @@
-"""The shared libraries of the examined environment, and the device code that they carry."""
+"""The device code of the examined environment: of every library that its interpreter could load."""
 
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import NamedTuple
 
-from envdoctor.binary.image import Image, read_image
-from envdoctor.binary.reader import BinaryError, Reader, open_file
 from envdoctor.model.facts import (
     DeviceCode,
     Distribution,
@@ -17,6 +13,7 @@ from envdoctor.model.facts import (
     TorchBuild,
     Unavailable,
 )
+from envdoctor.probes.device_code import read_device_code
 from envdoctor.probes.library_files import Library, find_libraries
 from envdoctor.probes.library_owners import LibraryOwners
 
@@ -25,52 +22,6 @@ _NVIDIA_LIBRARY = re.compile(
     r"lib(cublas|cublasLt|cudart|cudnn|cudss|cufft|cufile|cupti|curand|cusolver|cusparse|nccl|npp|nvJitLink|nvToolsExt"
     r"|nvblas|nvfatbin|nvjpeg|nvperf|nvrtc|nvshmem|nvvm)[A-Z_a-z]*[-.0-9]"
 )
-
-
-class Reading(NamedTuple):
-    """What came of reading one file."""
-
-    size: int
-    image: Image
-    unreadable: str  # why the reading stopped, "" when it did not; what was read before stands
-
-
-def read_library(opened: AbstractContextManager[Reader], *, deep: bool) -> Reading:
-    """Read one file, opened here; what cannot be read is a value with the reason."""
-    size, image = 0, Image()
-    try:
-        with opened as reader:
-            size = reader.size
-            image = read_image(reader, deep=deep)
-    except BinaryError as error:
-        return Reading(size, image, str(error))
-    except OSError as error:
-        return Reading(size, image, f"{error.strerror}")
-    more = f", and {len(image.damage) - 1} more faults" if len(image.damage) > 1 else ""
-    return Reading(size, image, f"{image.damage[0]}{more}" if image.damage else "")
-
-
-def read_device_code(
-    path: str | os.PathLike[str],
-    *,
-    role: LibraryRole,
-    distribution: str = "",
-    always_loaded: bool = False,
-    deep: bool = False,
-) -> DeviceCode:
-    """Read the device code of one library; what cannot be read is a value with its reason in `unreadable`."""
-    size, image, unreadable = read_library(open_file(path), deep=deep)
-    return DeviceCode(
-        library=os.fspath(path),
-        distribution=distribution,
-        role=role,
-        always_loaded=always_loaded,
-        size=size,
-        containers=image.containers,
-        has_hip_code=image.has_hip_code,
-        needed=image.needed,
-        unreadable=unreadable,
-    )
 
 
 def find_device_code(

@@ -4,13 +4,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from envdoctor.binary.image import Image
 from envdoctor.binary.reader import BinaryError, open_file
-from envdoctor.kb import Coverage, KnowledgeBase
-from envdoctor.kb.gpu_names import GpuModel
-from envdoctor.probes.libraries import Reading, read_library
+from envdoctor.probes.device_code import Reading, read_library
+
+if TYPE_CHECKING:  # without cards, nothing is asked of the knowledge base
+    from envdoctor.kb import Coverage
+    from envdoctor.kb.gpu_names import GpuModel
 
 _COMPILED = re.compile(r"\.(so(\.[0-9.]+)?|pyd|dll|a|o|fatbin|cubin)$", re.IGNORECASE)
 _WHEEL_SUFFIXES = (".whl", ".zip")
@@ -25,7 +27,7 @@ class ScannedFile:
     size: int
     image: Image
     unreadable: str
-    coverage: tuple[Coverage, ...]
+    coverage: "tuple[Coverage, ...]"
 
     @property
     def is_telling(self) -> bool:
@@ -37,7 +39,7 @@ class ScannedFile:
 class Scan:
     """What was found below all paths."""
 
-    cards: tuple[GpuModel, ...]
+    cards: "tuple[GpuModel, ...]"
     files: tuple[ScannedFile, ...]
 
     @property
@@ -46,21 +48,28 @@ class Scan:
         return tuple(file for file in self.files if file.unreadable)
 
 
-def scan(paths: Iterable[str], gpus: Iterable[str], kb: KnowledgeBase, *, deep: bool) -> Scan:
+def scan(paths: Iterable[str], gpus: tuple[str, ...], *, deep: bool) -> Scan:
     """Read every compiled file that is named, or lies in a folder or wheel that is named.
 
     Raises:
         UnknownGpuError: no card of a name is known.
 
     """
-    scanner = _Scanner(cards=tuple(kb.find_gpu(name) for name in gpus), kb=kb, deep=deep)
+    scanner = _Scanner(cards=_find_cards(gpus), deep=deep)
     return Scan(cards=scanner.cards, files=tuple(file for path in paths for file in scanner.scan(path)))
+
+
+def _find_cards(names: tuple[str, ...]) -> "tuple[GpuModel, ...]":
+    if not names:
+        return ()
+    from envdoctor import kb
+
+    return tuple(kb.load().find_gpu(name) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Scanner:
-    cards: tuple[GpuModel, ...]
-    kb: KnowledgeBase
+    cards: "tuple[GpuModel, ...]"
     deep: bool
 
     def scan(self, path: str) -> Iterator[ScannedFile]:
@@ -91,9 +100,14 @@ class _Scanner:
             yield self._describe(path, Reading(0, Image(), f"{error.strerror}"), is_named=True)
 
     def _describe(self, path: str, reading: Reading, *, is_named: bool) -> ScannedFile:
-        containers = reading.image.containers
-        coverage = tuple(self.kb.coverage(containers, card.compute_capability) for card in self.cards)
-        return ScannedFile(path=path, is_named=is_named, coverage=coverage, **reading._asdict())
+        return ScannedFile(path=path, is_named=is_named, coverage=self._cover(reading.image), **reading._asdict())
+
+    def _cover(self, image: Image) -> "tuple[Coverage, ...]":
+        if not self.cards:
+            return ()
+        from envdoctor import kb
+
+        return tuple(kb.load().coverage(image.containers, card.compute_capability) for card in self.cards)
 
 
 def _open_wheel(path: str) -> BinaryIO:

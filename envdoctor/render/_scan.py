@@ -5,15 +5,17 @@ import posixpath
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
-from envdoctor.kb import Coverage
-from envdoctor.kb.gpu_names import GpuModel
 from envdoctor.model.arch import Arch, CodeKind
 from envdoctor.model.facts import ContainerGroup, KernelCode
 from envdoctor.model.versions import PtxIsaVersion
 from envdoctor.probes.scan import Scan, ScannedFile
+
+if TYPE_CHECKING:  # without cards, nothing is asked of the knowledge base
+    from envdoctor.kb import Coverage
+    from envdoctor.kb.gpu_names import GpuModel
 
 # Grows when a field changes its meaning or goes; new fields leave it as it is.
 SCHEMA = 1
@@ -136,13 +138,13 @@ def _row(path: str, cells: list[str], path_width: int, column_width: int) -> str
     return (f"{path:<{path_width}}" + "".join(f"{cell:<{column_width}}" for cell in cells)).rstrip()
 
 
-def _cell(coverage: Coverage) -> str:
+def _cell(coverage: "Coverage") -> str:
     if not (coverage.native or coverage.jit or coverage.none):
         return "-"
     return f"{coverage.native}/{coverage.jit}/{coverage.none} {_verdict(coverage)}"
 
 
-def _verdict(coverage: Coverage) -> str:
+def _verdict(coverage: "Coverage") -> str:
     """Say in a word how the kernels of one file fare."""
     if not (coverage.native or coverage.jit or coverage.none):
         return "no kernels"
@@ -172,7 +174,7 @@ def render_json(scan: Scan) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _file(file: ScannedFile, cards: tuple[GpuModel, ...]) -> dict[str, Any]:
+def _file(file: ScannedFile, cards: "tuple[GpuModel, ...]") -> dict[str, Any]:
     return {
         "path": file.path,
         "size": file.size,

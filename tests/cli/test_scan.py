@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -205,3 +207,10 @@ def test_the_report_goes_to_a_file(tmp_path: Path) -> None:
 
     assert result.stdout == ""
     assert "sm_80:2" in (tmp_path / "scan.txt").read_text()
+
+
+def test_without_cards_the_knowledge_base_is_not_loaded() -> None:
+    program = "import sys; from envdoctor.cli import main; main(sys.argv[1:]); print('envdoctor.kb' in sys.modules)"
+    command = [sys.executable, "-c", program, "scan", str(LIBRARY)]
+
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("False\n")
