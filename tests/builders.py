@@ -305,8 +305,8 @@ def a_cuda_library(version: str = "550.54.15", soname: str = "libcuda.so.1", **c
 
 def a_compat_library(version: str = "550.54.15", **changes: Any) -> CudaLibrary:
     """The libcuda of NVIDIA's forward-compatibility package."""
-    path = f"/usr/local/cuda/compat/libcuda.so.{version}"
-    return a_cuda_library(version, **{"path": path, "is_compat": True} | changes)
+    compat: dict[str, Any] = {"path": f"/usr/local/cuda/compat/libcuda.so.{version}", "is_compat": True}
+    return replace(a_cuda_library(version), **compat | changes)
 
 
 def variables(**values: str) -> tuple[Variable, ...]:
