@@ -13,7 +13,10 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.slug)
 
 @each_case
 def test_the_report_is_as_expected(case: Case, golden: Golden) -> None:
-    golden.check(render(api.judge(case.facts), RenderOptions()), case.folder / "expected.txt")
+    text = render(api.judge(case.facts), RenderOptions())
+    # How many rules there are is no part of a case.
+    lines = (line for line in text.splitlines(keepends=True) if not line.startswith("rules: "))
+    golden.check("".join(lines), case.folder / "expected.txt")
 
 
 @each_case
