@@ -85,7 +85,11 @@ def parse_container(reader: Reader, offset: int, limit: int) -> Container:
     entries: list[Entry] = []
     header = head[_CONTAINER.size :]
     while place < end:
-        entry = _parse_entry(header, place)
+        if len(header) < _ENTRY.size:
+            raise FatbinError("the header of a fatbin entry is cut off", place)
+        entry = Entry._make((place, *_ENTRY.unpack_from(header)))
+        if fault := _find_fault(entry):
+            raise FatbinError(fault, place)
         place += entry.header_size + entry.payload_size
         if place > end or len(entries) == _MOST_ENTRIES:
             raise FatbinError("the entries of a fatbin container reach beyond it", entry.offset)
@@ -94,17 +98,12 @@ def parse_container(reader: Reader, offset: int, limit: int) -> Container:
     return Container(offset, _CONTAINER.size + size, tuple(entries))
 
 
-def _parse_entry(header: bytes, offset: int) -> Entry:
-    if len(header) < _ENTRY.size:
-        raise FatbinError("the header of a fatbin entry is cut off", offset)
-    entry = Entry(offset, *_ENTRY.unpack_from(header))
+def _find_fault(entry: Entry) -> str:
     if entry.entry_version != _ENTRY_VERSION or entry.header_size < _ENTRY.size:
-        raise FatbinError("not a fatbin entry of a known version", offset)
+        return "not a fatbin entry of a known version"
     if entry.kind not in _KINDS:
-        raise FatbinError(f"a fatbin entry of unknown kind {entry.kind}", offset)
-    if entry.number not in _KNOWN_ARCHITECTURES:
-        raise FatbinError(f"a fatbin entry for architecture {entry.number}", offset)
-    return entry
+        return f"a fatbin entry of unknown kind {entry.kind}"
+    return "" if entry.number in _KNOWN_ARCHITECTURES else f"a fatbin entry for architecture {entry.number}"
 
 
 def make_arch(kind: int, number: int, flags: int) -> Arch:

@@ -53,15 +53,17 @@ def find_kernels(reader: Reader, container: Container) -> tuple[Kernel, ...]:
     entries = container.entries
     stubs = _find_empty(reader, entries) or _find_stubs(entries)
     return tuple(
-        Kernel(
-            entry.kind,
-            entry.number,
-            entry.flags & (FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC),
-            (entry.major_version, entry.minor_version) if entry.kind == KIND_PTX else None,
-            entry.offset in stubs,
+        _kernel(
+            entry.kind, entry.number, entry.flags, (entry.major_version, entry.minor_version), entry.offset in stubs
         )
         for entry in entries
     )
+
+
+@cache
+def _kernel(kind: int, number: int, flags: int, version: tuple[int, int], is_stub: bool) -> Kernel:  # noqa: FBT001
+    suffix_flags = flags & (FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC)
+    return Kernel(kind, number, suffix_flags, version if kind == KIND_PTX else None, is_stub)
 
 
 @cache

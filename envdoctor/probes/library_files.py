@@ -87,10 +87,11 @@ class _Walk:
         waiting = [(self._top, 0)]
         while waiting:
             items, depth = waiting.pop()
-            for item in items:
-                if self.pattern.search(item.name) and self._is_loadable(item.name):
+            for item in _sorted(item for item in items if self.pattern.search(item.name)):
+                if self._is_loadable(item.name):
                     yield Library(item.path, self.entry.path, os.path.relpath(item.path, self.entry.path))
-            waiting += ((below, depth + 1) for item in items if (below := self._enter(item, depth)))
+            folders = _sorted(item for item in items if item.is_dir())
+            waiting += ((below, depth + 1) for item in folders if (below := self._enter(item, depth)))
 
     def _is_loadable(self, name: str) -> bool:
         """Tell extension modules for another interpreter, which source roots and some wheels hold as well."""
@@ -107,9 +108,9 @@ class _Walk:
         return [item for item in top if item.name.partition(".")[0] == name]
 
     def _enter(self, item: os.DirEntry[str], depth: int) -> list[os.DirEntry[str]]:
-        """List a folder that may hold code, [] for all others and for files."""
+        """List a folder that may hold code, [] for all others."""
         name = item.name
-        if name in _NEVER_ENTERED or name.startswith((".", "~")) or not item.is_dir():
+        if name in _NEVER_ENTERED or name.startswith((".", "~")):
             return []
         if depth == 0 and (name.endswith(_METADATA_SUFFIXES) or name.partition(".")[0] in self.hidden):
             return []
@@ -146,6 +147,10 @@ class _Walk:
 def _list(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as items:
-            return sorted(items, key=lambda item: item.name)
+            return list(items)
     except OSError:  # the interpreter cannot list it either; for folders of the search path the environment says so
         return []
+
+
+def _sorted(items: Iterable[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    return sorted(items, key=lambda item: item.name)
