@@ -13,14 +13,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from zipfile import BadZipFile, ZipFile
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
+from envdoctor.binary.reader import BinaryError
+from envdoctor.binary.wheel import Member, WheelError, find_members
 from envdoctor.model.facts import Absence, Distribution, Environment, MetadataKind, Unavailable
+from envdoctor.probes.foreign_files import as_file_name, open_file, read_head, read_text
 
-_CHUNK = 16 * 1024
+_USUAL_HEADERS = 1 << 14
+_LONGEST_HEADERS = 1 << 22  # a hundred thousand requirements
 _END_OF_HEADERS = re.compile(rb"\n\r?\n")
+_EGG_TEXTS = frozenset({"EGG-INFO/PKG-INFO", "EGG-INFO/requires.txt"})
 _FOLD = re.compile(r"\r?\n[ \t]+")
 _SECTION = re.compile(r"\[(?P<extra>[^:\]]*):?(?P<marker>.*)\]")
 
@@ -101,7 +105,7 @@ def _read_dist_info(path: Path) -> Distribution:
 
 
 def _read_egg_info(path: Path) -> Distribution:
-    is_folder = path.is_dir()  # where distutils alone installs, the metadata are the file itself
+    is_folder = os.path.isdir(path)  # where distutils alone installs, the metadata are the file itself
     metadata = _read_metadata(path / "PKG-INFO" if is_folder else path)
     return Distribution(
         name=normalise(metadata.name or path.stem.partition("-")[0]),
@@ -118,13 +122,13 @@ def _read_egg_info(path: Path) -> Distribution:
 
 def _read_egg(path: Path) -> Iterator[Distribution]:
     """Read the metadata of an egg, which is itself a folder of the search path, or a zip file in the place of one."""
-    if (path / "EGG-INFO").is_dir():
+    if os.path.isdir(path / "EGG-INFO"):
         yield replace(_read_egg_info(path / "EGG-INFO"), installer="easy_install")
         return
     try:
-        with ZipFile(path) as archive:
-            texts = {name: archive.read(name) for name in archive.namelist() if name.startswith("EGG-INFO/")}
-    except (OSError, BadZipFile):
+        with open_file(path) as file:
+            texts = {member.name: _read_member(member) for member in find_members(file) if member.name in _EGG_TEXTS}
+    except (OSError, BinaryError):
         return
     metadata = _parse_metadata(texts.get("EGG-INFO/PKG-INFO", b""), "PKG-INFO")
     yield Distribution(
@@ -140,11 +144,17 @@ def _read_egg(path: Path) -> Iterator[Distribution]:
     )
 
 
+def _read_member(member: Member) -> bytes:
+    if isinstance(member.content, WheelError):
+        raise member.content
+    return member.content.peek(0, _LONGEST_HEADERS)
+
+
 def _read_egg_link(path: Path) -> Distribution:
     """Follow the link that `setup.py develop` leaves to the folder in which it wrote the egg-info."""
     source = Path(path.parent, _read_first_line(path))
     egg_info = source / f"{path.stem}.egg-info"
-    if not egg_info.exists():
+    if not os.path.exists(egg_info):
         return Distribution(
             name=normalise(path.stem),
             version=Unavailable(f"`{egg_info}` does not exist"),
@@ -180,15 +190,9 @@ def _read_metadata(path: Path) -> _Metadata:
 
 
 def _read_headers(path: Path) -> bytes:
-    # Not blocking: a pipe in the place of the file must not hold up the examination.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        headers = b""
-        while not _END_OF_HEADERS.search(headers) and (chunk := os.read(descriptor, _CHUNK)):
-            headers += chunk
-    finally:
-        os.close(descriptor)
-    return headers
+    headers = read_head(path, _USUAL_HEADERS)
+    is_cut_off = len(headers) == _USUAL_HEADERS and not _END_OF_HEADERS.search(headers)
+    return read_head(path, _LONGEST_HEADERS) if is_cut_off else headers
 
 
 def _parse_metadata(content: bytes, file_name: str) -> _Metadata:
@@ -197,6 +201,8 @@ def _parse_metadata(content: bytes, file_name: str) -> _Metadata:
         problems.append(f"{file_name} is empty")
     end = _END_OF_HEADERS.search(content)
     headers = content[: end.start()] if end else content
+    if len(headers) == _LONGEST_HEADERS:
+        problems.append(f"{file_name} was read to its first {_LONGEST_HEADERS >> 20} MB")
     try:
         text = headers.decode()
     except UnicodeDecodeError:
@@ -224,7 +230,7 @@ def _parse_metadata(content: bytes, file_name: str) -> _Metadata:
 def _is_version(text: str) -> bool:
     try:
         Version(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one; and there are numbers that are too long for Python
         return False
     return True
 
@@ -246,19 +252,20 @@ def _read_direct_url(path: Path) -> tuple[str, str]:
     try:
         origin = json.loads(_read_text(path))
         url = str(origin["url"])
-    except (ValueError, KeyError, TypeError):
+        folder = as_file_name(unquote(urlsplit(url).path))
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "", ""
     vcs = origin.get("vcs_info")
     if isinstance(vcs, dict):
         return f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}", ""
-    folder = origin.get("dir_info")
-    is_editable = isinstance(folder, dict) and folder.get("editable") is True
-    return url, unquote(urlsplit(url).path) if is_editable else ""
+    about_folder = origin.get("dir_info")
+    is_editable = isinstance(about_folder, dict) and about_folder.get("editable") is True
+    return url, folder if is_editable else ""
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "surrogateescape")
+        return read_text(path)
     except OSError:
         return ""
 

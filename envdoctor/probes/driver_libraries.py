@@ -9,6 +9,7 @@ from envdoctor.binary.loader_cache import find_in_loader_cache
 from envdoctor.binary.reader import BinaryError
 from envdoctor.model.facts import CudaLibrary, Unavailable
 from envdoctor.model.versions import DriverRelease
+from envdoctor.probes.foreign_files import read_file, read_head
 
 _SONAMES = ("libcuda.so.1", "libnvidia-ml.so.1")
 # Where NVIDIA's forward-compatibility package lies: /usr/local/cuda-12.4/compat, and conda's `cuda-compat`.
@@ -66,7 +67,7 @@ def _split_search_path(text: str) -> list[str]:
 
 def _find_cached(cache: Path, soname: str, machine: str) -> tuple[str, ...]:
     try:
-        return tuple(find_in_loader_cache(cache.read_bytes(), soname, machine))
+        return tuple(find_in_loader_cache(read_file(cache), soname, machine))
     except (OSError, BinaryError):  # the loader does without it as well
         return ()
 
@@ -79,7 +80,6 @@ def _default_folders(machine: str) -> tuple[str, ...]:
 def _is_32_bit(path: str) -> bool:
     """Whether the loader of a 64-bit process passes over the file."""
     try:
-        with open(path, "rb") as library:
-            return library.read(len(_ELF_32_BIT)) == _ELF_32_BIT
+        return read_head(path, len(_ELF_32_BIT)) == _ELF_32_BIT
     except OSError:
         return False

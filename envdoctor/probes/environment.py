@@ -11,10 +11,11 @@ from pathlib import Path
 from envdoctor.errors import EnvironmentNotFoundError, ProbeError
 from envdoctor.model.facts import Absence, Environment, PathSource, SearchEntry, Unavailable
 from envdoctor.probes import layout
+from envdoctor.probes.foreign_files import find_files, read_head
 from envdoctor.probes.interpreter import InterpreterAnswer, ask_interpreter, guess_interpreter
 from envdoctor.probes.search_path import absolute, build_search_path, split_python_path
 
-_VERSION = re.compile(r"\d+(?:\.\d+){0,2}")
+_VERSION = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,2}")
 _SITE_FOLDER_NAMES = {"site-packages", "dist-packages"}
 _METADATA_SUFFIXES = (".dist-info", ".egg-info", ".egg-link", ".egg")
 
@@ -93,7 +94,9 @@ def _find_candidates(version: tuple[int, ...]) -> Iterator[Path]:
     text = ".".join(map(str, version))
     on_path = map(shutil.which, ("python" + ".".join(map(str, version[:2])), "python3", "python"))
     precise, *vague = (Path(path) if path else None for path in on_path)
-    installed = (path for path in _pyenv_versions().glob(f"{text}*") if re.fullmatch(rf"{text}(\.\d+)*", path.name))
+    installed = (
+        path for path in find_files(_pyenv_versions(), f"{text}*") if re.fullmatch(rf"{text}(\.\d+)*", path.name)
+    )
     newest_first = sorted(installed, key=lambda path: tuple(map(int, path.name.split("."))), reverse=True)
     yield from filter(None, (precise, *(folder / "bin" / "python" for folder in newest_first), *vague))
 
@@ -105,7 +108,7 @@ def _pyenv_versions() -> Path:
 def _find_interpreter(prefix: Path) -> Path | None:
     """Find the interpreter of a prefix; also one that is a dangling link, because its Python is gone."""
     usual = (prefix / "bin" / name for name in ("python", "python3", "python2"))
-    candidates = (*usual, *sorted(prefix.glob("bin/python[23].*[0-9]")))
+    candidates = (*usual, *find_files(prefix, "bin/python[23].*[0-9]"))
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
@@ -125,8 +128,7 @@ def _are_same(folder: str, other: str) -> bool:
 def _is_script(path: str) -> bool:
     """Tell whether a command is a script, as the shims of pyenv are: it may well start the Python that is meant."""
     try:
-        with open(path, "rb") as command:
-            return command.read(2) == b"#!"
+        return read_head(path, 2) == b"#!"
     except OSError:
         return False
 
@@ -209,7 +211,7 @@ def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()
     return Environment(
         interpreter=answer.executable,
         prefix=answer.prefix,
-        kind="conda" if (prefix / "conda-meta").is_dir() else "venv" if settings else "system",
+        kind="conda" if os.path.isdir(prefix / "conda-meta") else "venv" if settings else "system",
         chosen_because=because,
         python_version=answer.version,
         implementation=answer.implementation,

@@ -22,6 +22,7 @@ from envdoctor.model.facts import (
     Unavailable,
 )
 from envdoctor.probes.device_code import read_device_code
+from envdoctor.probes.foreign_files import as_file_name, find_files, read_file
 
 _INSTALLED = frozenset({MetadataKind.DIST_INFO, MetadataKind.EGG_INFO, MetadataKind.EGG_LINK})
 _FOR_TORCH = re.compile(r"lib(torch|c10)(_\w+)?\.so")
@@ -90,7 +91,7 @@ def _find(folders: Iterable[Path], patterns: Iterable[str]) -> Iterator[Path]:
     """Yield what lies in the first folder of the search path that has anything of these patterns."""
     wanted = tuple(patterns)
     for folder in folders:
-        if found := [path for pattern in wanted for path in sorted(folder.glob(pattern))]:
+        if found := [path for pattern in wanted for path in find_files(folder, pattern)]:
             yield from found
             return
 
@@ -131,7 +132,7 @@ class _Listing:
             yield from (self.root / name for name in self.names if name.endswith(".so"))
             return
         folders = {self.root} | {(self.root / name).parent for name in self.names if name.endswith(".py")}
-        yield from (library for folder in sorted(folders) for library in sorted(folder.glob("*.so")))
+        yield from (library for folder in sorted(folders) for library in find_files(folder, "*.so"))
 
     def compiles_later(self) -> bool:
         """Whether its modules compile code when they run."""
@@ -144,19 +145,19 @@ def _read_listing(distribution: Distribution) -> _Listing | None:
     root = Path(distribution.editable_root or distribution.location)
     candidates = [(metadata / "SOURCES.txt", root)]
     if distribution.metadata_kind is MetadataKind.DIST_INFO:
-        editable = sorted(root.glob("*.egg-info/SOURCES.txt")) if distribution.editable_root else []
+        editable = find_files(root, "*.egg-info/SOURCES.txt") if distribution.editable_root else []
         candidates = [(path, root) for path in editable] or [(metadata / "RECORD", root)]
     for path, folder in candidates:
         # Lists are long, and few name a source: a search of the bytes is far quicker than a look at every line.
         if b".cu" in (content := _read_bytes(path)):
-            lines = content.decode(errors="replace").splitlines()
+            lines = as_file_name(content.decode("utf-8", "surrogateescape")).splitlines()
             return _Listing(path, folder, tuple(line.partition(",")[0] for line in lines))
     return None
 
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError:
         return b""
 

@@ -19,6 +19,7 @@ from envdoctor.model.facts import (
 )
 from envdoctor.model.versions import DriverRelease
 from envdoctor.probes.driver_libraries import find_driver_libraries, find_library, read_release
+from envdoctor.probes.foreign_files import find_files, read_file
 from envdoctor.probes.mps import find_mps_directory
 from envdoctor.probes.nvml_answer import NO_LIBRARY, NvmlAnswer
 
@@ -124,7 +125,7 @@ def _find_container(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
     if "KUBERNETES_SERVICE_HOST" in environ:
         return "kubernetes", "KUBERNETES_SERVICE_HOST"
     for sign, kind in _CONTAINER_FILES.items():
-        if (root / sign).exists():
+        if os.path.exists(root / sign):
             return kind, f"/{sign}"
     for place, text in (
         ("/proc/1/cgroup", _read_text(root / "proc/1/cgroup")),
@@ -159,7 +160,7 @@ def _read_glibc() -> str | Unavailable:
 
 def _read_libstdcxx(root: Path, environ: Mapping[str, str]) -> str | Unavailable:
     """Read the newest symbol version that the loader's libstdc++ defines, e.g. "3.4.30"."""
-    paths = (path for path, _ in find_library("libstdc++.so.6", root, environ) if path.is_file())
+    paths = (path for path, _ in find_library("libstdc++.so.6", root, environ) if os.path.isfile(path))
     path = next(paths, None)
     if path is None:
         return Unavailable("no libstdc++.so.6 here", Absence.NOT_APPLICABLE)
@@ -175,8 +176,8 @@ def _read_libstdcxx(root: Path, environ: Mapping[str, str]) -> str | Unavailable
 
 
 def _find_device_nodes(folder: Path) -> Iterator[DeviceNode]:
-    for path in sorted(folder.glob("nvidia*")):
-        if not path.is_dir():
+    for path in find_files(folder, "nvidia*"):
+        if not os.path.isdir(path):
             error = _find_access_error(path) if _GPU_NODE.fullmatch(path.name) else _find_open_error(path)
             yield DeviceNode(path=f"/dev/{path.name}", openable=not error, error=error)
 
@@ -240,6 +241,6 @@ def _read_total_memory(root: Path) -> int | Unavailable:
 def _read_text(path: Path) -> str:
     """Return what a small file says, "" where there is none or it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
+        return read_file(path).decode(errors="replace").strip()
     except OSError:
         return ""

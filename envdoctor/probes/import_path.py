@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envdoctor.model.facts import Environment
+from envdoctor.probes.foreign_files import read_head
 
 _LONGEST_SOURCE = 1 << 16
 
@@ -46,8 +47,8 @@ def read_constants(source: Path) -> dict[str, object]:
         ValueError: it is not Python.
 
     """
-    with source.open(encoding="utf-8", errors="replace") as file:
-        return parse_constants(file.read(_LONGEST_SOURCE))
+    # A byte-order mark is no part of the text.
+    return parse_constants(read_head(source, _LONGEST_SOURCE).decode("utf-8-sig", "replace"))
 
 
 def parse_constants(text: str) -> dict[str, object]:

@@ -138,14 +138,14 @@ def _library_paths(answer: InterpreterAnswer, base_prefix: str, *, legacy: bool)
     yield from answer.standard_library
     library = Path(base_prefix, "lib", "python{}.{}".format(*answer.version))
     yield str(library)
-    yield from (str(folder) for folder in (library / "plat-linux2", library / "lib-tk") if folder.exists())
+    yield from (str(folder) for folder in (library / "plat-linux2", library / "lib-tk") if os.path.exists(folder))
 
 
 def _paths_of_site(prefix: Path, settings: layout.VenvSettings | None, library_name: str) -> _SitePaths:
     own = tuple(layout.find_site_folders(prefix, library_name))
     user_site = layout.user_site(library_name)
     enabled = layout.is_user_site_wanted() and (settings is None or settings.system_site_packages)
-    user = (user_site,) if enabled and Path(user_site).is_dir() else ()
+    user = (user_site,) if enabled and os.path.isdir(user_site) else ()
     if settings is None:
         folders = user + own
     elif settings.system_site_packages:

@@ -22,6 +22,7 @@ from envdoctor.model.facts import (
     Variable,
 )
 from envdoctor.probes.device_code import read_device_code
+from envdoctor.probes.foreign_files import as_file_name, find_files, read_head
 
 _BUILD_FILE = "build.ninja"
 _LONGEST_BUILD_FILE = 1 << 20
@@ -46,7 +47,7 @@ def find_jit_extensions(
     named = {variable.name: variable.value for variable in variables}
     root = _cache_root(torch, named.get("TORCH_EXTENSIONS_DIR", ""))
     has_tags = "TORCH_EXTENSIONS_DIR" not in named and _release(torch) >= _FIRST_WITH_TAG
-    folders = sorted(root.glob(_tag_pattern(environment, torch))) if has_tags else [root]
+    folders = find_files(root, _tag_pattern(environment, torch)) if has_tags else [root]
     found = [extension for folder in folders for extension in _find_extensions(folder, folder.name if has_tags else "")]
     if not found:
         return Unavailable(f"torch keeps no compiled extension of this Python in `{root}`", Absence.NOT_APPLICABLE)
@@ -109,8 +110,7 @@ def _read_extension(folder: Path, cache: Path, tag: str) -> JitExtension:
 
 def _read_build_file(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST_BUILD_FILE)
+        return as_file_name(read_head(path, _LONGEST_BUILD_FILE).decode("utf-8", "surrogateescape"))
     except OSError:
         return ""
 
@@ -118,7 +118,7 @@ def _read_build_file(path: Path) -> str:
 def _find_library(folder: Path, build: str) -> str:
     """Find what the build makes, "" when it has not (yet) been made."""
     target = _DEFAULT_TARGET.search(build)
-    candidates = [folder / target[1]] if target else sorted(folder.glob("*.so"))
+    candidates = [folder / target[1]] if target else find_files(folder, "*.so")
     return next((str(library) for library in candidates if os.path.isfile(library)), "")
 
 

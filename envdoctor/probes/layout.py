@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from envdoctor.probes.foreign_files import find_files, read_text
+
 _LIBRARY_NAME = re.compile(r"python(\d)\.(\d{1,2})t?")
+_LARGEST_SETTINGS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +25,12 @@ class VenvSettings:
 def read_venv_settings(prefix: Path) -> VenvSettings | None:
     """Read how the venv at *prefix* was made; None when *prefix* is no venv."""
     try:
-        lines = (prefix / "pyvenv.cfg").read_text("utf-8", "surrogateescape").splitlines()
+        lines = read_text(prefix / "pyvenv.cfg", largest=_LARGEST_SETTINGS).splitlines()
     except OSError:
         return _read_legacy_settings(prefix)
     settings = {key.strip().lower(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
     # `version` is what venv writes, `version_info` what virtualenv and uv write: 3.8.18 or 3.8.18.final.0
-    version = re.match(r"\d+(?:\.\d+)*", settings.get("version") or settings.get("version_info", ""))
+    version = re.match(r"\d{1,3}(?:\.\d{1,3})*", settings.get("version") or settings.get("version_info", ""))
     home = settings.get("home", "")
     return VenvSettings(
         base_prefix=settings.get("base-prefix") or (str(Path(home).parent) if home else ""),
@@ -40,7 +43,7 @@ def read_venv_settings(prefix: Path) -> VenvSettings | None:
 def _read_legacy_settings(prefix: Path) -> VenvSettings | None:
     for name in find_library_names(prefix):
         try:
-            base_prefix = (prefix / "lib" / name / "orig-prefix.txt").read_text("utf-8", "surrogateescape")
+            base_prefix = read_text(prefix / "lib" / name / "orig-prefix.txt", largest=_LARGEST_SETTINGS)
         except OSError:
             continue
         closed = prefix / "lib" / name / "no-global-site-packages.txt"
@@ -55,7 +58,7 @@ def _read_legacy_settings(prefix: Path) -> VenvSettings | None:
 
 def find_library_names(prefix: Path) -> list[str]:
     """Find the Pythons whose library lies in *prefix*, as folder names like `python3.8`, oldest first."""
-    paths = (path for libdir in ("lib64", "lib") for path in prefix.glob(f"{libdir}/python*"))
+    paths = (path for libdir in ("lib64", "lib") for path in find_files(prefix, f"{libdir}/python*"))
     names = {path.name for path in paths if os.path.isdir(path)}
     return sorted(filter(_LIBRARY_NAME.fullmatch, names), key=version_of)
 

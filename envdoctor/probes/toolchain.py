@@ -11,6 +11,7 @@ from pathlib import Path
 
 from envdoctor.model.facts import HostCompiler, Toolchain, Toolkit, Unavailable, Variable
 from envdoctor.model.versions import CudaVersion
+from envdoctor.probes.foreign_files import read_head
 
 _DEADLINE_SECONDS = 5.0
 _DEFAULT_HOME = Path("/usr/local/cuda")
@@ -66,17 +67,17 @@ def _unique(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 def _find_nvcc(values: Mapping[str, str], default_home: Path) -> Iterator[tuple[str, str]]:
     """Look where torch does, in its order (torch.utils.cpp_extension, `_find_cuda_home`)."""
     for name in ("CUDA_HOME", "CUDA_PATH"):
-        if (nvcc := Path(values.get(name, ""), "bin/nvcc")).is_absolute() and nvcc.is_file():
+        if (nvcc := Path(values.get(name, ""), "bin/nvcc")).is_absolute() and os.path.isfile(nvcc):
             yield str(nvcc), name
     if on_path := shutil.which("nvcc", path=values.get("PATH")):
         yield on_path, "PATH"
-    if (nvcc := default_home / "bin/nvcc").is_file():
+    if os.path.isfile(nvcc := default_home / "bin/nvcc"):
         yield str(nvcc), str(default_home)
 
 
 def _read_toolkit_version(nvcc: Path) -> CudaVersion | None:
     """Read the version from the files around *nvcc*, None where they do not tell."""
-    home = nvcc.resolve().parent.parent
+    home = Path(os.path.realpath(nvcc)).parent.parent
     for name, pattern, parse in _VERSION_FILES:
         if found := re.search(pattern, _read_head(home / name)):
             return parse(found[1].decode())
@@ -85,8 +86,7 @@ def _read_toolkit_version(nvcc: Path) -> CudaVersion | None:
 
 def _read_head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_HEAD)
+        return read_head(path, _HEAD)
     except OSError:
         return b""
 

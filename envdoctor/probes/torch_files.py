@@ -8,6 +8,7 @@ from pathlib import Path
 
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchFlavour
 from envdoctor.model.versions import CudaVersion
+from envdoctor.probes.foreign_files import find_files
 from envdoctor.probes.import_path import read_constants
 
 _PROJECTS = frozenset({"torch", "pytorch", "torch-nightly"})  # "pytorch" is conda's name
@@ -103,10 +104,10 @@ class TorchFiles:
     @cached_property
     def libraries(self) -> dict[str, Path]:
         """The shared libraries of torch, by file name."""
-        own = {path.name: path for path in sorted((self.root / "lib").glob("*.so*")) if _LIBRARY_NAME.search(path.name)}
+        own = {path.name: path for path in find_files(self.root / "lib", "*.so*") if _LIBRARY_NAME.search(path.name)}
         if self.environment.kind != "conda":
             return own
-        shared = (path for pattern in _CONDA_LIBRARIES for path in sorted(self._conda_folder.glob(pattern)))
+        shared = (path for pattern in _CONDA_LIBRARIES for path in find_files(self._conda_folder, pattern))
         return {path.name: path for path in shared} | own
 
     @property
@@ -116,7 +117,7 @@ class TorchFiles:
     @cached_property
     def extension_modules(self) -> tuple[Path, ...]:
         """The builds of the extension module `torch._C`: usually one."""
-        return tuple(sorted(self.root.glob("_C.*so")))
+        return tuple(find_files(self.root, "_C.*so"))
 
     @property
     def suitable_modules(self) -> tuple[Path, ...]:
@@ -134,7 +135,7 @@ class TorchFiles:
     @cached_property
     def _other_folders(self) -> tuple[Path, ...]:
         entries = [Path(entry.path) for entry in self.environment.search_path]
-        nvidia = [folder for entry in entries for folder in sorted(entry.glob("nvidia/*/lib"))]
+        nvidia = [folder for entry in entries for folder in find_files(entry, "nvidia/*/lib")]
         return (*nvidia, self._conda_folder) if self.environment.kind == "conda" else tuple(nvidia)
 
     @cached_property
@@ -157,7 +158,7 @@ class TorchFiles:
             return None
         stated = self.version_file.cuda
         if stated is None:
-            tag = re.search(r"\+cu(\d+)(\d)$", self.version_file.version)
+            tag = re.search(r"\+cu(\d{1,2})(\d)$", self.version_file.version)
             return CudaVersion(int(tag[1]), int(tag[2])) if tag else None
         try:
             return CudaVersion.parse(stated)

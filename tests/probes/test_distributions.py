@@ -1,4 +1,5 @@
 import importlib.metadata
+import io
 import json
 import os
 import subprocess
@@ -18,6 +19,9 @@ from tests.builders import an_environment
 from tests.probes.pythons import find_python, make_prefix, make_venv, site_packages_of
 
 TORCH = "Metadata-Version: 2.1\nName: torch\nVersion: 1.13.1+cu117\nRequires-Dist: numpy\n\nTensors\n"
+
+
+LONG = "1" * 5000  # Python reads numbers of up to 4300 digits
 
 
 def searching(*folders: Path, prefix: Path = Path("/nowhere")) -> Environment:
@@ -192,6 +196,8 @@ def test_an_egg_link_that_easy_install_pth_does_not_know_is_a_problem(tmp_path: 
             "git+https://github.com/NVIDIA/apex@2386a91",
             "",
         ),
+        ({"url": "file:///a%00b", "dir_info": {"editable": True}}, "file:///a%00b", "/a?b"),
+        ({"url": "file://[x/", "dir_info": {"editable": True}}, "", ""),
         ({"no": "url"}, "", ""),
         ([], "", ""),
     ],
@@ -202,6 +208,14 @@ def test_where_it_was_installed_from_is_told(direct_url: object, expected: str, 
     [found] = find(tmp_path)
 
     assert (found.direct_url, found.editable_root) == (expected, root)
+
+
+def test_an_origin_that_is_nested_too_deep_is_none(tmp_path: Path) -> None:
+    write(tmp_path / "torch-1.dist-info", METADATA=TORCH, direct_url__json="[" * 100_000)
+
+    [found] = find(tmp_path)
+
+    assert (found.version, found.direct_url) == ("1.13.1+cu117", "")
 
 
 def test_what_a_build_leaves_in_the_source_of_an_editable_is_not_a_second_one(tmp_path: Path) -> None:
@@ -276,6 +290,7 @@ def test_long_headers_are_read_to_their_end(tmp_path: Path) -> None:
         ("Name: torch\n", "METADATA names no version"),
         ("Name: torch\nVersion:\n", "METADATA names no version"),
         ("Name: torch\nVersion: 1.x-broken\n", "version `1.x-broken` is not one (PEP 440)"),
+        pytest.param(f"Name: torch\nVersion: {LONG}\n", f"version `{LONG}` is not one (PEP 440)", id="long version"),
         (b"\x00\x01\x02\xff\xfe", "METADATA is not UTF-8"),
     ],
 )
@@ -287,6 +302,15 @@ def test_damaged_metadata_is_a_distribution_with_a_problem(metadata: str | bytes
     assert found.name == "torch"
     assert isinstance(found.version, Unavailable)
     assert problem in found.problems
+
+
+def test_headers_without_an_end_are_read_in_part_and_a_problem(tmp_path: Path) -> None:
+    folder = write(tmp_path / "torch-1.dist-info", METADATA="Name: torch\nVersion: 1.0\nSummary: ")
+    os.truncate(folder / "METADATA", 1 << 40)
+
+    [found] = find(tmp_path)
+
+    assert (found.version, found.problems) == ("1.0", ("METADATA was read to its first 4 MB",))
 
 
 def test_a_dist_info_with_only_requested_is_broken(tmp_path: Path) -> None:
@@ -336,7 +360,7 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_up(tmp_path: Path) -> None:
 
     [found] = find(tmp_path)
 
-    assert found.problems == ("METADATA is empty",)
+    assert found.problems == ("METADATA: not a regular file",)
 
 
 def test_loops_of_links_are_a_problem(tmp_path: Path) -> None:
@@ -354,8 +378,29 @@ def test_a_folder_that_was_deleted_in_between_is_empty(tmp_path: Path) -> None:
     assert find(tmp_path / "deleted") == ()
 
 
-def test_a_damaged_egg_is_no_distribution(tmp_path: Path) -> None:
-    (tmp_path / "torch-1-py2.7.egg").write_bytes(b"PK\x03\x04 and no more")
+def _zip(**changes: int) -> bytes:
+    """An egg in which each of the offsets has another byte than it should."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("EGG-INFO/PKG-INFO", "Name: torch\nVersion: 1\n" * 10)
+    damaged = bytearray(content.getvalue())
+    for place, value in changes.items():
+        damaged[damaged.index(b"PK\x01\x02") + int(place.removeprefix("_"))] = value
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"PK\x03\x04 and no more", id="cut off"),
+        pytest.param(_zip(_8=1), id="encrypted"),
+        pytest.param(_zip(_10=99), id="compressed by an unknown method"),
+        pytest.param(_zip(_42=200), id="a member that begins elsewhere"),
+        pytest.param(_zip().replace(b"\xf3K\xcc", b"\xff\xff\xff"), id="damaged inside"),
+    ],
+)
+def test_a_damaged_egg_is_no_distribution(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "torch-1-py2.7.egg").write_bytes(content)
 
     assert find(tmp_path / "torch-1-py2.7.egg") == ()
 
