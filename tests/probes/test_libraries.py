@@ -202,6 +202,13 @@ def test_a_folder_of_installed_distributions_is_none_of_sources(tmp_path: Path) 
     assert names(find(source(tmp_path, "PYTHONPATH"))) == ["libx.so.1"]
 
 
+def test_an_egg_is_no_source_root(tmp_path: Path) -> None:
+    egg = tmp_path / "x-1.0-py3.10-linux-x86_64.egg"
+    put(egg / "x.libs" / "libx.so.1")
+
+    assert names(find(source(egg, "easy-install.pth"))) == ["libx.so.1"]
+
+
 def test_of_an_editable_install_only_its_own_package_is_found(tmp_path: Path) -> None:
     for name in ("mine", "other"):
         put(package(tmp_path / name) / f"_{name}.so")
@@ -257,6 +264,14 @@ def test_libraries_below_an_editable_root_belong_to_that_distribution(tmp_path: 
     assert [code.distribution for code in find(source(tmp_path), distributions=(distribution,))] == ["mmcv-full"]
 
 
+def test_a_distribution_that_lost_its_list_claims_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "stray.so")
+    distribution = installed(tmp_path, "other", "stray.so")
+    Path(distribution.metadata_path, "RECORD").unlink()
+
+    assert [code.distribution for code in find(tmp_path, distributions=(distribution,))] == [""]
+
+
 def test_a_library_that_nobody_lists_has_no_owner(tmp_path: Path) -> None:
     put(tmp_path / "stray.so")
 
@@ -305,3 +320,17 @@ def test_a_library_that_torch_loads_but_that_is_gone_is_not_lost(tmp_path: Path)
     [code] = find(tmp_path, torch=a_torch(libraries=(gone,), loaded_libraries=(gone,)))
 
     assert code.unreadable == "No such file or directory"
+
+
+def test_libraries_that_are_not_in_memory_are_read_as_well(tmp_path: Path) -> None:
+    for number in range(8):
+        copy = put(package(tmp_path) / f"_{number}.so")
+        copy.write_bytes(copy.read_bytes() + bytes(number))  # no two alike
+    known = find(tmp_path)
+    for library in tmp_path.rglob("*.so"):
+        with library.open("rb+") as file:
+            os.fsync(file)  # only what is on the disk is dropped
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    assert len(known) == 8
+    assert find(tmp_path) == known
