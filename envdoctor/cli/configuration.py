@@ -60,8 +60,13 @@ def _read(path: Path) -> tuple[Path, dict[str, Any]] | None:
     import tomli
 
     try:
-        document = tomli.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as exc:
+        text = path.read_text(encoding="utf-8")
+        document = tomli.loads(text)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigurationError(f"{path}: {exc}") from exc
+    except tomli.TOMLDecodeError as exc:
+        if path.name == "pyproject.toml" and "tool.envdoctor" not in text:
+            return None  # broken, but none of ours: old repositories have such files
         raise ConfigurationError(f"{path}: {exc}") from exc
     if path.name != "pyproject.toml":
         return path, document

@@ -109,7 +109,9 @@ def test_a_wrong_configuration_is_named_with_its_file_and_key(text: str, message
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("text", ["[tool]\nenvdoctor = 3", "[tool.envdoctor]\nx = 1"])
+@pytest.mark.parametrize(
+    "text", ["[tool]\nenvdoctor = 3", "[tool.envdoctor]\nx = 1", "[tool.envdoctor]\nstrict = true\n[tool"]
+)
 def test_a_wrong_table_of_pyproject_is_named(text: str, folder: Path) -> None:
     (folder / "pyproject.toml").write_text(text)
 
@@ -118,6 +120,12 @@ def test_a_wrong_table_of_pyproject_is_named(text: str, folder: Path) -> None:
 
 def test_a_pyproject_whose_tool_is_no_table_has_nothing_for_us(folder: Path) -> None:
     (folder / "pyproject.toml").write_text("tool = 3")
+
+    assert check().exception is None
+
+
+def test_a_broken_pyproject_without_our_table_stops_nobody(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text("[project]\nname = old-repo\n")
 
     assert check().exception is None
 
