@@ -14,6 +14,7 @@ import csv
 import io
 import itertools
 import re
+import struct
 import sys
 import tarfile
 import tempfile
@@ -35,6 +36,7 @@ _METADATA = ("METADATA", "INSTALLER", "WHEEL")
 _VERSION_LINE = re.compile(r"^__version__ *=.*$", re.MULTILINE)
 
 _ELF_HEADER_SIZE = 64
+_SYMBOL = struct.Struct("<IBBHQQ")
 # Longer reads are searches: of what they look for, the finds are kept.
 _LARGEST_HEADER = 1 << 14
 _ACCESSOR = "_Z23THCPModule_getArchFlagsP7_objectS0_"
@@ -79,7 +81,7 @@ class _RecordingReader(Reader):
         self._file = file
         self.pieces: list[Piece] = []
 
-    def _fetch(self, offset: int, size: int) -> bytes:
+    def peek(self, offset: int, size: int) -> bytes:
         content = self._file.peek(offset, size)
         if content.startswith(CUBIN_KEY) and size > _ELF_HEADER_SIZE:
             self.pieces += _without_code(offset, content)
@@ -129,9 +131,8 @@ def _accessor(library: Elf) -> Iterator[Piece]:
         return
     strings = library.sections[table.link]
     yield Piece(strings.offset + symbol.name_offset - 1, b"\0" + _ACCESSOR.encode() + b"\0")
-    index = next(index for index, other in enumerate(library.symbols(table)) if other == symbol)
-    place = table.offset + index * table.entry_size
-    yield Piece(place, library.reader.read(place, table.entry_size))
+    entry = _SYMBOL.pack(*symbol)
+    yield Piece(library.reader.find(entry, table.offset, table.offset + table.size), entry)
 
 
 def _string_name(library: Elf) -> Iterator[Piece]:

@@ -5,7 +5,6 @@ segments, as it does; sections may be missing.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -260,21 +259,6 @@ class Elf:
         """The search path for its own needs only (DT_RUNPATH), "" when it has none."""
         return next(iter(self._dynamic_texts(TAG_RUNPATH)), "")
 
-    def symbols(self, table: Section) -> Iterator[Symbol]:
-        """Read a symbol table (`.symtab`, `.dynsym`) from first to last.
-
-        Raises:
-            BinaryError: the table is cut off.
-
-        """
-        # A whole number of symbols per read: 24 bytes each.
-        step = _SYMBOL.size << 14
-        for offset in range(0, table.size // _SYMBOL.size * _SYMBOL.size, step):
-            rows = self.reader.read(
-                table.offset + offset, min(step, table.size - offset) // _SYMBOL.size * _SYMBOL.size
-            )
-            yield from map(Symbol._make, _SYMBOL.iter_unpack(rows))
-
     def find_symbol(self, name: str, table_name: str = ".symtab") -> Symbol | None:
         """Find a symbol by its name without reading the names of all others.
 
@@ -288,11 +272,14 @@ class Elf:
         if not table.link < len(self.sections):
             raise ElfError(f"`{table_name}` has no string table", table.offset)
         strings = self.sections[table.link]
-        place = self.reader.find(b"\0" + name.encode() + b"\0", strings.offset, strings.offset + strings.size)
-        if place < 0:
-            return None
-        # Linkers share the tails of names, but a name that a symbol uses as a whole is stored once.
-        return self._symbol_named_at(table, place + 1 - strings.offset)
+        needle, end = name.encode() + b"\0", strings.offset + strings.size
+        place = self.reader.find(needle, strings.offset, end)
+        while place >= 0:
+            # Linkers let names share their tails: this may be `exit`, or the end of `atexit`, or both.
+            if symbol := self._symbol_named_at(table, place - strings.offset):
+                return symbol
+            place = self.reader.find(needle, place + 1, end)
+        return None
 
     def _symbol_named_at(self, table: Section, name_offset: int) -> Symbol | None:
         # Looking for the bytes of the offset is ten times faster than unpacking every symbol.

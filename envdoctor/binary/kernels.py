@@ -1,5 +1,6 @@
 """What the containers of a fatbin can run on, told from the headers of their entries."""
 
+import itertools
 from functools import cache
 from typing import NamedTuple
 
@@ -93,14 +94,10 @@ def _find_stubs(entries: tuple[Entry, ...]) -> frozenset[int]:
     if len(plain) < _FEWEST_SIBLINGS:
         return frozenset()
     usual = sorted(size / _relative_size(number) for number, size, _ in plain)[len(plain) // 2]
-    stubs = []
-    for number, size, offset in plain:
-        # Some sm_100 cubins are not stored twice: give the suspect the benefit.
-        if size / min(_relative_size(number), 1.0) >= _STUB_RATIO * usual:
-            # Hardware that is new enough for a kernel stays so: from here on small means small.
-            break
-        stubs.append(offset)
-    return frozenset(stubs)
+    # Some sm_100 cubins are not stored twice: give the suspect the benefit. And hardware that is new enough for a
+    # kernel stays so: after the first cubin that is no stub, small means small.
+    small = itertools.takewhile(lambda item: item[1] / min(_relative_size(item[0]), 1.0) < _STUB_RATIO * usual, plain)
+    return frozenset(offset for _, _, offset in small)
 
 
 @cache

@@ -85,7 +85,7 @@ class Pe:
         if not address or not size:
             return ()
         start, names = self.offset_of(address), []
-        for index in range(_MOST_IMPORTS):
+        for index in range(min(size // _IMPORT.size, _MOST_IMPORTS)):
             [name_address] = self.reader.unpack(_IMPORT, start + index * _IMPORT.size)
             if not name_address:
                 break

@@ -34,14 +34,8 @@ class Reader(ABC):
         self.is_sequential = is_sequential  # going back is expensive
 
     @abstractmethod
-    def _fetch(self, offset: int, size: int) -> bytes:
-        """Return the bytes of a range that lies within the size that was announced."""
-
     def peek(self, offset: int, size: int) -> bytes:
-        """Return the bytes of a range, fewer where it reaches beyond the end."""
-        if not 0 <= offset < self.size or size <= 0:
-            return b""
-        return self._fetch(offset, min(size, self.size - offset))
+        """Return the bytes of a range, fewer where it reaches beyond the end, none where it lies outside."""
 
     def read(self, offset: int, size: int) -> bytes:
         """Return exactly *size* bytes.
@@ -101,8 +95,9 @@ class BytesReader(Reader):
         super().__init__(len(content))
         self._content = content
 
-    def _fetch(self, offset: int, size: int) -> bytes:
-        return self._content[offset : offset + size]
+    def peek(self, offset: int, size: int) -> bytes:
+        """Return the bytes of a range."""
+        return self._content[offset : offset + size] if offset >= 0 and size > 0 else b""
 
 
 class WindowReader(Reader):
@@ -113,8 +108,9 @@ class WindowReader(Reader):
         self._outer = outer
         self._start = start
 
-    def _fetch(self, offset: int, size: int) -> bytes:
-        return self._outer.peek(self._start + offset, size)
+    def peek(self, offset: int, size: int) -> bytes:
+        """Return the bytes of a range."""
+        return self._outer.peek(self._start + offset, min(size, self.size - offset)) if offset >= 0 else b""
 
 
 class FileReader(Reader):
@@ -129,11 +125,8 @@ class FileReader(Reader):
         self._descriptor = descriptor
 
     def peek(self, offset: int, size: int) -> bytes:
-        """Return the bytes of a range, fewer where it reaches beyond the end; tens of thousands of calls come here."""
+        """Return the bytes of a range."""
         return os.pread(self._descriptor, size, offset) if 0 <= offset < self.size and size > 0 else b""
-
-    def _fetch(self, offset: int, size: int) -> bytes:
-        return self.peek(offset, size)
 
 
 @contextmanager

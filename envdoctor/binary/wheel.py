@@ -72,7 +72,11 @@ class InflatedReader(Reader):
         self._pending = checkpoint.pending
         self._inflater = checkpoint.inflater.copy()
 
-    def _fetch(self, offset: int, size: int) -> bytes:
+    def peek(self, offset: int, size: int) -> bytes:
+        """Return the bytes of a range, which are inflated if they are not at hand."""
+        if not 0 <= offset < self.size or size <= 0:
+            return b""
+        size = min(size, self.size - offset)
         if offset < self._start:
             self._go_back(offset)
         while (end := self._start + len(self._kept)) < offset + size:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.binary.elf import Elf, ElfError, parse_elf
+from envdoctor.binary.elf import SEGMENT_DYNAMIC, Elf, ElfError, parse_elf
 from envdoctor.binary.reader import BinaryError, BytesReader, TruncatedError, open_file
+from tests.binary.files import content_of
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "binaries"
-LIBRARY = (FIXTURES / "rdc" / "librdc.so").read_bytes()
+LIBRARY = content_of("rdc/librdc.so")
 
 
 def parse(content: bytes) -> Elf:
@@ -62,9 +62,35 @@ def test_a_symbol_is_found_by_name_and_lies_in_the_file() -> None:
     assert 0 <= elf.offset_of(symbol.value) - text.offset < text.size
 
 
-@pytest.mark.parametrize("table", [".dynsym", ".no_such_table"])
-def test_a_symbol_that_is_not_there_is_not_found(table: str) -> None:
-    assert parse(LIBRARY).find_symbol("no_such_function", table) is None
+def test_every_symbol_is_found_by_its_name() -> None:
+    elf = parse(LIBRARY)
+    table, names = elf.section(".dynsym"), elf.section(".dynstr")
+    assert table is not None
+    assert names is not None
+    rows = list(struct.iter_unpack("<IBBHQQ", LIBRARY[table.offset : table.offset + table.size]))[1:]
+
+    for row in rows:
+        start = names.offset + row[0]
+        name = LIBRARY[start : LIBRARY.index(b"\0", start)].decode()
+        assert elf.find_symbol(name, ".dynsym") == row
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("no_such_function", ".dynsym"), ("go", ".no_such_table"), ("libcudart.so.13", ".dynsym")],
+    ids=["no such name", "no such table", "a string of the table that names no symbol"],
+)
+def test_a_symbol_that_is_not_there_is_not_found(name: str, table: str) -> None:
+    assert parse(LIBRARY).find_symbol(name, table) is None
+
+
+def test_a_symbol_table_without_names_is_an_error() -> None:
+    sections = parse(LIBRARY).sections
+    index = next(index for index, section in enumerate(sections) if section.name == ".dynsym")
+    damaged = patched(parse(LIBRARY).header.sections_offset + 64 * index + 0x28, "<I", 500)
+
+    with pytest.raises(ElfError, match="has no string table"):
+        parse(damaged).find_symbol("go", ".dynsym")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +99,9 @@ def test_a_symbol_that_is_not_there_is_not_found(table: str) -> None:
         (["-Wl,-soname,libx.so.1"], ("libx.so.1", "", "")),
         (["-Wl,-rpath,$ORIGIN/a:/b", "-Wl,--disable-new-dtags"], ("", "$ORIGIN/a:/b", "")),
         (["-Wl,-rpath,$ORIGIN/a", "-Wl,--enable-new-dtags"], ("", "", "$ORIGIN/a")),
+        ([f"-Wl,-soname,{'long' * 200}.so"], ("long" * 200 + ".so", "", "")),
     ],
-    ids=["soname", "rpath", "runpath"],
+    ids=["soname", "rpath", "runpath", "long soname"],
 )
 def test_names_and_search_paths_are_read(options: list[str], expected: tuple[str, str, str], tmp_path: Path) -> None:
     with open_file(build("int f(void) { return 1; }", *options, folder=tmp_path)) as reader:
@@ -123,6 +150,44 @@ def test_a_truncated_library_says_that_its_section_table_is_missing() -> None:
 def test_a_lying_header_is_one_error(offset: int, layout: str, value: int) -> None:
     with pytest.raises(BinaryError):
         _ = parse(patched(offset, layout, value)).sections
+
+
+def test_more_sections_than_any_linker_writes_are_an_error() -> None:
+    table = parse(LIBRARY).header.sections_offset
+    uncounted = bytearray(patched(0x3C, "<H", 0))
+    struct.pack_into("<Q", uncounted, table + 0x20, 1 << 40)
+
+    with pytest.raises(ElfError, match="1099511627776 sections"):
+        _ = parse(bytes(uncounted)).sections
+
+
+def dynamic_size(size: int) -> bytes:
+    """The library with another size of its dynamic segment."""
+    elf = parse(LIBRARY)
+    [index] = [index for index, segment in enumerate(elf.segments) if segment.segment_type == SEGMENT_DYNAMIC]
+    return patched(elf.header.segments_offset + 56 * index + 0x20, "<Q", size)
+
+
+def test_a_dynamic_table_may_end_with_its_segment() -> None:
+    whole = parse(LIBRARY)
+
+    assert parse(dynamic_size(16 * len(whole.dynamic))).dynamic == whole.dynamic
+
+
+def test_a_dynamic_table_without_strings_is_an_error() -> None:
+    with pytest.raises(ElfError, match="a dynamic table without strings"):
+        _ = parse(dynamic_size(16)).needed
+
+
+def test_a_dynamic_table_of_gigabytes_is_an_error() -> None:
+    with pytest.raises(ElfError, match="a dynamic table of 1073741824 bytes"):
+        _ = parse(dynamic_size(1 << 30)).needed
+
+
+def test_an_object_file_needs_nothing() -> None:
+    elf = parse(content_of("rdc/a.o"))
+
+    assert (elf.segments, elf.needed, elf.soname) == ((), (), "")
 
 
 def test_an_address_outside_every_segment_is_an_error() -> None:

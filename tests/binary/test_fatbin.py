@@ -123,6 +123,21 @@ def test_a_container_that_is_cut_off_is_an_error_with_its_offset() -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        (8, "the header of a fatbin container is cut off"),
+        (40, "the header of a fatbin entry is cut off"),
+        (len(FATBIN) // 2, "the header of a fatbin entry is cut off"),
+    ],
+)
+def test_headers_that_the_end_of_the_file_cuts_off_are_refused(size: int, reason: str) -> None:
+    with pytest.raises(FatbinError) as caught:
+        parse_container(BytesReader(FATBIN[:size]), 0, len(FATBIN))
+
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
     ("offset", "layout", "value", "reason"),
     [
         (4, "<H", 2, "not a fatbin container of version 1"),

@@ -42,6 +42,13 @@ def test_what_is_no_such_file_is_refused_with_the_reason(content: bytes, reason:
     assert caught.value.reason == reason
 
 
+def test_a_table_of_imports_may_end_without_an_empty_entry() -> None:
+    size = 0x40 + 24 + 124
+    shorter = LIBRARY[:size] + struct.pack("<I", 2 * 20) + LIBRARY[size + 4 :]
+
+    assert parse_pe(BytesReader(shorter)).needed == ("cudart64_110.dll", "torch_cuda.dll")
+
+
 def test_imports_that_lie_nowhere_are_one_error() -> None:
     import_directory = 0x40 + 24 + 120
     damaged = LIBRARY[:import_directory] + struct.pack("<I", 0x7000_0000) + LIBRARY[import_directory + 4 :]

@@ -3,12 +3,13 @@
 import random
 import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
 
-from envdoctor.binary.reader import BinaryError, Reader, TruncatedError
-from envdoctor.binary.wheel import Member, WheelError, find_members
+from envdoctor.binary.reader import BinaryError, BytesReader, Reader, TruncatedError
+from envdoctor.binary.wheel import InflatedReader, Member, WheelError, find_members
 
 RANDOM = random.Random(7)
 # Half of it deflates well, half does not; longer than two checkpoints lie apart.
@@ -62,6 +63,31 @@ def test_a_member_shorter_than_announced_is_truncated(tmp_path: Path) -> None:
 
         with pytest.raises(TruncatedError):
             content_of(member).read(0, 400)
+
+
+def test_deflated_blocks_without_content_are_passed_over() -> None:
+    empty_block = bytes.fromhex("000000ffff")
+    packed = empty_block * 100_000 + zlib.compress(b"abc", wbits=-zlib.MAX_WBITS)
+
+    assert InflatedReader(BytesReader(packed), 3).read(0, 3) == b"abc"
+
+
+def test_folders_are_no_members(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "x.whl", {"x/": b"", "x/lib.so": b"abc"})
+    with path.open("rb") as file:
+        assert [member.name for member in find_members(file)] == ["x/lib.so"]
+
+
+def test_an_encrypted_member_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "x.whl", {"lib.so": b"abc"})
+    content = bytearray(path.read_bytes())
+    content[content.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        [member] = find_members(file)
+
+        with pytest.raises(WheelError, match="the member is encrypted"), member.open():
+            pass
 
 
 def test_damaged_compression_is_an_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import envdoctor
 from envdoctor.cli import cli
 from envdoctor.errors import UnknownGpuError
-from tests.binary.files import FIXTURES, content_of, static_library
+from tests.binary.files import FIXTURES, content_of, static_library, windows_library
 
 SCHEMA = json.loads((Path(envdoctor.__file__).parent / "render" / "scan.schema.json").read_text())
 LIBRARY = FIXTURES / "rdc" / "libnordc.so"
@@ -132,6 +132,20 @@ def test_members_of_a_wheel_are_named_as_if_it_were_a_folder(tmp_path: Path) -> 
     assert first["path"] == f"{path}/x/_C.so"
     assert first["containers"] == document(LIBRARY)["files"][0]["containers"]
     assert second["path"] == f"{path}/x.libs/libx.so.1"
+
+
+def test_code_for_amd_gpus_is_told_from_none(tmp_path: Path) -> None:
+    (tmp_path / "x.dll").write_bytes(windows_library({".hip_fat": bytes(100)}))
+
+    assert "  HIP code for AMD GPUs\n" in scan(tmp_path).stdout
+    assert document(tmp_path)["files"][0]["has_hip_code"]
+
+
+def test_a_long_path_has_a_line_of_its_own_in_the_table(tmp_path: Path) -> None:
+    name = f"{'long' * 20}.so"
+    (tmp_path / name).write_bytes(LIBRARY.read_bytes())
+
+    assert f"\n{tmp_path / name}\n{' ' * 20}" in scan(tmp_path, "--gpu", "4090").stdout
 
 
 def test_wheels_in_a_folder_are_read(tmp_path: Path) -> None:
