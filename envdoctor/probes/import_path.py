@@ -2,13 +2,15 @@
 
 import ast
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from envdoctor.model.facts import Environment
 from envdoctor.probes.foreign_files import read_head
 
-_LONGEST_SOURCE = 1 << 16
+# Python 3.10 crashes when it parses a chain of operators four times as long.
+LONGEST_SOURCE = 1 << 16
 
 
 def find_import_packages(environment: Environment, name: str) -> tuple[Path, ...]:
@@ -47,23 +49,8 @@ def read_constants(source: Path) -> dict[str, object]:
         ValueError: it is not Python.
 
     """
-    # A byte-order mark is no part of the text.
-    return parse_constants(read_head(source, _LONGEST_SOURCE).decode("utf-8-sig", "replace"))
-
-
-def parse_constants(text: str) -> dict[str, object]:
-    """Read the constants that the text of a module assigns.
-
-    Raises:
-        ValueError: it is not Python.
-
-    """
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, RecursionError, MemoryError) as exc:
-        raise ValueError(f"it is not Python: {exc}") from exc
     constants: dict[str, object] = {}
-    for statement in statements:
+    for statement in parse_source(read_head(source, LONGEST_SOURCE)).body:
         match statement:
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value))
@@ -71,3 +58,20 @@ def parse_constants(text: str) -> dict[str, object]:
             ):
                 constants[name] = value
     return constants
+
+
+def parse_source(source: bytes) -> ast.Module:
+    """Parse a module of at most `LONGEST_SOURCE` bytes.
+
+    Raises:
+        ValueError: it is not Python.
+
+    """
+    # A byte-order mark is no part of the text.
+    text = source.decode("utf-8-sig", "replace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dubious escape sequences are the author's business
+        try:
+            return ast.parse(text)
+        except (SyntaxError, RecursionError, MemoryError) as exc:
+            raise ValueError(f"it is not Python: {exc}") from exc

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.model.arch import Arch
 from envdoctor.model.facts import (
@@ -74,7 +74,7 @@ def _cache_root(torch: TorchBuild, named: str) -> Path:
 def _release(torch: TorchBuild) -> tuple[int, ...]:
     try:
         return Version(torch.version).release
-    except InvalidVersion:
+    except ValueError:  # also of numbers that are too long for Python
         return _FIRST_WITH_TAG
 
 

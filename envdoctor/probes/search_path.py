@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.model.facts import SearchEntry
+from envdoctor.probes.foreign_files import as_file_name, read_file
+from envdoctor.probes.import_path import LONGEST_SOURCE, parse_source
 
 # Their `import` lines change nothing that envdoctor looks at, and they are in almost every environment.
 _HARMLESS = re.compile(r"distutils-precedence\.pth|_virtualenv\.pth|a1_coverage\.pth|.*-nspkg\.pth")
 # easy_install before setuptools 19 closes its .pth file with a line that moves the new paths to the front.
 _TO_THE_FRONT = "sys.__egginsert"
 _BYTE_ORDER_MARK = "\ufeff"
+_IMPORT = ("import ", "import\t")
+_LARGEST_PTH = 1 << 20
+_MOST_NAMED = 5
 # The first patch releases whose site module passes over .pth files with a leading dot (gh-113659).
 _PASSES_OVER_HIDDEN: dict[tuple[int, ...], int] = {(3, 8): 19, (3, 9): 19, (3, 10): 14, (3, 11): 8, (3, 12): 2}
 
@@ -89,23 +94,25 @@ def _is_read(name: str, version: tuple[int, ...]) -> bool:
 
 def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
     try:
-        text = os.fsdecode(path.read_bytes())
+        text = os.fsdecode(read_file(path, largest=_LARGEST_PTH))
     except OSError as exc:
         return _Pth(notes=(f"`{path}` cannot be read: {exc.strerror}",))
     oddity = _find_encoding_oddity(text, version)
     if version >= (3, 13):
         text = text.removeprefix(_BYTE_ORDER_MARK)
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    imports = [line for line in lines if line.startswith(("import ", "import\t"))]
-    targets = [absolute(os.path.join(path.parent, line)) for line in lines if line not in imports]
-    existing = [target for target in targets if os.path.exists(target)]
+    imports = [line for line in lines if line.startswith(_IMPORT)]
+    named = [absolute(os.path.join(path.parent, line)) for line in lines if not line.startswith(_IMPORT)]
+    targets = {target: os.path.exists(target) for target in named}
     hooks = [_read_import_hook(path, line) for line in imports]
     is_known = all(hook.is_clear for hook in hooks) or _HARMLESS.fullmatch(path.name) or _TO_THE_FRONT in text
     notes = [f"`{path}` {oddity}"] if oddity else []
-    notes += [f"`{path}` names `{target}`, which does not exist" for target in targets if target not in existing]
+    notes += _note_missing(path, [target for target, exists in targets.items() if not exists])
     notes += [] if is_known else [f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"]
     return _Pth(
-        folders=tuple(SearchEntry(path=target, origin=f".pth {path.name}") for target in existing),
+        folders=tuple(
+            SearchEntry(path=target, origin=f".pth {path.name}") for target, exists in targets.items() if exists
+        ),
         to_the_front=_TO_THE_FRONT in text,
         found_last=tuple(
             SearchEntry(path=str(package.parent), origin=f"editable {package.name}")
@@ -114,6 +121,12 @@ def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
         ),
         notes=tuple(notes),
     )
+
+
+def _note_missing(path: Path, targets: list[str]) -> Iterator[str]:
+    yield from (f"`{path}` names `{target}`, which does not exist" for target in targets[:_MOST_NAMED])
+    if len(targets) > _MOST_NAMED:
+        yield f"`{path}` names {len(targets) - _MOST_NAMED} more that do not exist"
 
 
 def _find_encoding_oddity(text: str, version: tuple[int, ...]) -> str:
@@ -138,12 +151,15 @@ class _Hook:
 
 
 def _read_import_hook(pth: Path, line: str) -> _Hook:
-    module = pth.with_name(re.split(r"[\s;,.]+", line)[1] + ".py")
-    try:
-        tree = ast.parse(module.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    module = re.split(r"[\s;,.]+", line)[1]
+    if not module.isidentifier():
         return _Hook()
-    places = {name: Path(place.removesuffix("/__init__.py")) for name, place in _find_mappings(tree)}
+    try:
+        tree = parse_source(read_file(pth.with_name(f"{module}.py"), largest=LONGEST_SOURCE))
+    except (OSError, ValueError):
+        return _Hook()
+    mappings = _find_mappings(tree)
+    places = {name: Path(as_file_name(place).removesuffix("/__init__.py")) for name, place in mappings}
     packages = {name: place for name, place in places.items() if place.name == name}
     others = [name for name in places if name.partition(".")[0] not in packages]
     return _Hook(packages=tuple(packages.values()), is_clear=bool(packages) and not others)

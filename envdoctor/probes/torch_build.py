@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.binary import torch_strings
 from envdoctor.binary.elf import Elf, parse_elf
@@ -243,7 +243,7 @@ def _is_another_version(owner: Distribution, version: str) -> bool:
     """
     try:
         claimed, found = Version(str(owner.version)), Version(version)
-    except InvalidVersion:
+    except ValueError:  # also of numbers that are too long for Python
         return False
     if claimed.release != found.release:
         return True

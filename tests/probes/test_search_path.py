@@ -119,6 +119,22 @@ def test_a_target_that_is_gone_is_noted(tmp_path: Path) -> None:
     assert search(tmp_path).notes == (f"`{tmp_path}/old.pth` names `/gone/checkout`, which does not exist",)
 
 
+def test_of_many_targets_that_are_gone_a_few_are_named(tmp_path: Path) -> None:
+    (tmp_path / "old.pth").write_text("".join(f"/gone/{number}\n" for number in range(10_000)))
+    notes = search(tmp_path).notes
+
+    assert notes[0] == f"`{tmp_path}/old.pth` names `/gone/0`, which does not exist"
+    assert notes[-1] == f"`{tmp_path}/old.pth` names 9995 more that do not exist"
+    assert len(notes) == 6
+
+
+def test_a_pth_file_of_another_kind_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "weights.pth").touch()
+    os.truncate(tmp_path / "weights.pth", 1 << 31)  # a checkpoint of torch has the same suffix
+
+    assert search(tmp_path).notes == (f"`{tmp_path}/weights.pth` cannot be read: File too large",)
+
+
 def test_a_byte_order_mark_is_noted_where_it_spoils_the_path(tmp_path: Path) -> None:
     (tmp_path / "bom.pth").write_bytes(b"\xef\xbb\xbf/tmp\n")
 
@@ -266,6 +282,9 @@ def test_the_folder_of_an_import_hook_serves_its_packages_alone(editable_python:
         ("install({'pkg'}, '/repo/build/cp311', ['ninja'], False)", []),
         ("not Python", []),
         ("(" * 10_000, []),
+        pytest.param("MAPPING = {'pkg': '/repo/src/pkg'}\n" + "#" * (1 << 20), [], id="long"),
+        ("MAPPING = {'pkg': '/\\0/pkg'}", ["/?"]),
+        ("MAPPING = {'pkg': '/\\ud800/pkg'}", ["/?"]),
     ],
 )
 def test_import_hooks_are_read_where_they_are_clear(hook: str, expected: list[str], tmp_path: Path) -> None:
@@ -276,6 +295,17 @@ def test_import_hooks_are_read_where_they_are_clear(hook: str, expected: list[st
 
     assert paths(found) == [str(tmp_path), *expected]
     assert bool(found.notes) is not bool(expected)
+
+
+@pytest.mark.parametrize(
+    "line", ["import /etc/hook", "import ../hook", "import ;", "import .", "import \0", "import a b"]
+)
+def test_an_import_that_is_no_module_is_noted(line: str, tmp_path: Path) -> None:
+    (tmp_path / "hook.pth").write_text(line)
+
+    [note] = search(tmp_path).notes
+
+    assert note.endswith(line)
 
 
 def test_an_import_hook_that_is_clear_in_part_is_followed_and_noted(tmp_path: Path) -> None:

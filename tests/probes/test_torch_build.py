@@ -252,6 +252,27 @@ def test_version_files_are_not_executed(tmp_path: Path) -> None:
     assert not sign.exists()
 
 
+def test_how_a_version_file_is_written_does_not_matter(tmp_path: Path) -> None:
+    """With a byte-order mark, a dubious escape, an accent in another encoding."""
+    put_version(tmp_path, "")
+    content = b"\xef\xbb\xbf__version__ = '2.0.1+cu117'\ncuda = '11.7'\npattern = '\\d'\n# caf\xe9"
+    (tmp_path / "torch" / "version.py").write_bytes(content)
+    torch = read(tmp_path)
+
+    assert (torch.version, str(torch.build_cuda_version)) == ("2.0.1+cu117", "11.7")
+    assert not any("version.py" in problem for problem in torch.problems)
+
+
+@pytest.mark.parametrize("version", ["1" * 5000, f"2.0.1+cu{'1' * 5000}"])
+def test_a_version_that_is_none_tells_no_cuda(tmp_path: Path, version: str) -> None:
+    site = put_version(tmp_path, f"__version__ = {version!r}")
+    (site / "torch" / "lib" / "libc10_cuda.so").touch()
+
+    torch = read(site, torch_distribution(site, "2.0.1+cu117"))
+
+    assert (torch.version, torch.build_cuda_version) == (version, None)
+
+
 @pytest.mark.parametrize("text", ["", "cuda = '11.7'\n", "__version__ = '2.0.", "\0", "(" * 10_000], ids=repr)
 def test_a_damaged_version_file_is_a_problem_and_the_metadata_stand_in(tmp_path: Path, text: str) -> None:
     site = put_version(tmp_path, text)
