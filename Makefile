@@ -77,5 +77,8 @@ test-wheel: $(STAMPS)/venv  ## run the tests against the built wheel
 	git ls-files -z -- ':!envdoctor' | xargs -0 cp --parents -t build/wheel/checkout
 	cd build/wheel/checkout && ../venv/bin/python -m pytest $(PYTEST_FLAGS)
 
+verify: $(STAMPS)/venv  ## read real wheels (9 GB, one at a time; or WHEELS=...) and compare them with fixtures/wheel_archs.json
+	$(BIN)/python -m tools.verify_wheels $(WHEELS)
+
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(STAMPS) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

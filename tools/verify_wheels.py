@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from envdoctor.binary.image import Image, read_image
 from envdoctor.binary.reader import BinaryError
-from envdoctor.binary.wheel import find_members
+from envdoctor.binary.wheel import Member, WheelError, find_members
 from envdoctor.model.arch import CodeKind
 from envdoctor.model.facts import ContainerGroup, KernelCode
 
@@ -156,6 +156,8 @@ def verify(wheel: Wheel, folder: Path) -> list[str]:
     path = next((place for place in (Path(wheel.name), folder / wheel.name) if place.is_file()), None)
     if path is not None:
         return _verify_file(wheel, path)
+    if wheel.row is None and wheel.name.endswith(".whl"):
+        return [f"{wheel.name}: there is no such file, and no such wheel in the table"]
     try:
         path = fetch(wheel.name, folder)
     except subprocess.CalledProcessError as error:
@@ -193,15 +195,29 @@ def _read(path: Path) -> tuple[dict[str, Image], list[str]]:
     images: dict[str, Image] = {}
     faults = []
     with path.open("rb") as file:
-        for member in find_members(file):
-            if not _COMPILED.search(member.name):
-                continue
-            try:
-                with member.open() as reader:
-                    images[member.name] = read_image(reader, deep=True)
-            except BinaryError as error:
-                faults.append(f"{member.name}: {error}")
+        for name, answer in _read_members(file):
+            if isinstance(answer, Image):
+                images[name] = answer
+            else:
+                faults.append(f"{name}: {answer}")
     return images, faults
+
+
+def _read_members(file: BinaryIO) -> Iterator[tuple[str, Image | BinaryError]]:
+    try:
+        for member in find_members(file):
+            if _COMPILED.search(member.name):
+                yield member.name, _read_member(member)
+    except WheelError as error:
+        yield "the wheel", error
+
+
+def _read_member(member: Member) -> Image | BinaryError:
+    try:
+        with member.open() as reader:
+            return read_image(reader, deep=True)
+    except BinaryError as error:
+        return error
 
 
 def _print_images(images: dict[str, Image]) -> None:
