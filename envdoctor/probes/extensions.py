@@ -32,7 +32,7 @@ _FOR_CUDA = re.compile(
 _CUDA_SOURCE = re.compile(r"\.cuh?")
 # Some projects ship CUDA sources to compile them where they run.
 _COMPILES_LATER = re.compile(
-    rb"load_inline|cpp_extension(\.load|\s+import\b[^\n]*\bload)\b|nvrtc|RawKernel|RawModule|OpBuilder"
+    rb"load_inline|cpp_extension(\.load|\s+import\b[^\n]{0,200}\bload)\b|nvrtc|RawKernel|RawModule|OpBuilder"
 )
 
 

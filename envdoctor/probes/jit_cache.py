@@ -10,6 +10,7 @@ from pathlib import Path
 import platformdirs
 from packaging.version import Version
 
+from envdoctor.errors import ProbeError
 from envdoctor.model.arch import Arch
 from envdoctor.model.facts import (
     Absence,
@@ -32,16 +33,22 @@ _DEEPEST = 4  # some projects have slashes in the name of an extension, or a ver
 _FIRST_IN_HOME = (1, 6)  # before: in the folder for temporary files
 _FIRST_WITH_TAG = (1, 10)  # before: one cache for every Python and CUDA
 
-_GENCODE = re.compile(r"-gencode[= ]arch=\S+?,code=(\S+)")
+# Matched word by word: the time of a search for words of any length would grow with the square of theirs.
+_GENCODE = re.compile(r"(?:-gencode=)?arch=[^,]*,code=(.*)")
 _ARCH = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
-_TORCH_INCLUDE = re.compile(r"-(?:isystem |I)(\S*/torch/include)\s")
+_TORCH_INCLUDE = re.compile(r"(?:-I)?(.*/torch/include)")
 _DEFAULT_TARGET = re.compile(r"^default (\S+)$", re.MULTILINE)
 
 
 def find_jit_extensions(
     environment: Environment, torch: TorchBuild | Unavailable, variables: tuple[Variable, ...]
 ) -> tuple[JitExtension, ...] | Unavailable:
-    """Find the compiled extensions in the cache that this torch uses under this Python."""
+    """Find the compiled extensions in the cache that this torch uses under this Python.
+
+    Raises:
+        ProbeError: it cannot be told where that cache would be.
+
+    """
     if isinstance(torch, Unavailable):
         return torch
     named = {variable.name: variable.value for variable in variables}
@@ -68,7 +75,10 @@ def _cache_root(torch: TorchBuild, named: str) -> Path:
         return Path(named)
     if _release(torch) < _FIRST_IN_HOME:
         return Path(tempfile.gettempdir(), "torch_extensions")
-    return Path(platformdirs.user_cache_dir("torch_extensions", appauthor=False))
+    try:
+        return Path(platformdirs.user_cache_dir("torch_extensions", appauthor=False))
+    except RuntimeError as exc:  # a user whom no passwd file knows, without HOME
+        raise ProbeError(str(exc)) from exc
 
 
 def _release(torch: TorchBuild) -> tuple[int, ...]:
@@ -95,8 +105,9 @@ def _find_extensions(cache: Path, tag: str) -> Iterator[JitExtension]:
 
 def _read_extension(folder: Path, cache: Path, tag: str) -> JitExtension:
     build = _read_build_file(folder / _BUILD_FILE)
-    codes = (code for flag in _GENCODE.finditer(build) for code in _ARCH.findall(flag[1]))
-    include = _TORCH_INCLUDE.search(build)
+    words = build.split()
+    codes = (code for flag in map(_GENCODE.fullmatch, words) if flag for code in _ARCH.findall(flag[1]))
+    include = next(filter(None, map(_TORCH_INCLUDE.fullmatch, words)), None)
     return JitExtension(
         name=str(folder.relative_to(cache)),
         folder=str(folder),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from envdoctor.model.facts import Distribution, MetadataKind
 from envdoctor.probes.distributions import normalise
+from envdoctor.probes.foreign_files import read_file
 from envdoctor.probes.library_files import Library
 
 
@@ -50,7 +51,7 @@ class LibraryOwners:
         if metadata_path not in self._known_files:
             record = "RECORD" if metadata_path.endswith(".dist-info") else "installed-files.txt"
             try:
-                content = Path(metadata_path, record).read_bytes()
+                content = read_file(Path(metadata_path, record))
             except OSError:
                 content = b""
             self._known_files[metadata_path] = b"\n" + content

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.errors import ProbeError
 from envdoctor.model.arch import format_arch_list
 from envdoctor.model.facts import Absence, JitExtension, LibraryRole, TorchBuild, Unavailable, Variable
 from envdoctor.probes.jit_cache import find_jit_extensions, read_jit_device_code
@@ -161,7 +162,17 @@ def test_a_library_without_a_build_file_is_an_extension_of_unknown_origin(home: 
     assert (extension.library, extension.gencode, extension.torch_include) == (str(folder / "fused.so"), (), "")
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0\xff" * 100, b"default ../../x.so\n"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"\0\xff" * 100,
+        b"default ../../x.so\n",
+        b"default a\0b\n",
+        pytest.param(b"-gencode=arch=a" * 100_000, id="flags without blanks"),
+        pytest.param(b"-I" * 700_000, id="folders without blanks"),
+    ],
+)
 def test_a_damaged_build_file_tells_nothing(home: Path, damage: bytes) -> None:
     folder = put(home / ".cache" / "torch_extensions" / "py38_cu121" / "fused")
     (folder / "build.ninja").write_bytes(damage)
@@ -179,6 +190,13 @@ def test_their_device_code_is_read_in_a_role_of_its_own(home: Path) -> None:
 
     assert (code.role, code.library, code.always_loaded) == (LibraryRole.JIT, str(folder / "fused.so"), False)
     assert code.containers
+
+
+def test_without_a_home_it_cannot_be_told_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "~")
+
+    with pytest.raises(ProbeError, match="home directory"):
+        find(a_torch("2.1.2+cu121"))
 
 
 def test_without_torch_nothing_would_be_loaded(home: Path) -> None:
