@@ -10,6 +10,8 @@ from envdoctor.probes.distributions import normalise
 from envdoctor.probes.foreign_files import read_file
 from envdoctor.probes.library_files import Library
 
+_SITE_FOLDERS = ("site-packages", "dist-packages", ".egg")
+
 
 @dataclass(frozen=True)
 class LibraryOwners:
@@ -19,9 +21,9 @@ class LibraryOwners:
 
     def owner_of(self, library: Library) -> str:
         """Name the distribution, "" when none claims the library."""
-        editable = [each for each in self._editable if library.path.startswith(each.editable_root + os.sep)]
-        if editable:
-            return max(editable, key=lambda each: len(each.editable_root)).name
+        # The environment itself often lies in the folder of the project: /repo/.venv/lib/python3.10/site-packages.
+        if not library.root.endswith(_SITE_FOLDERS) and (editable := self._find_editable(library.path)):
+            return editable
         here = [each for each in self._installed if each.location == library.root]
         # torchvision.libs/libcudart.d9bbffd7.so.10.2 was bundled by auditwheel.
         name = normalise(library.place.partition(os.sep)[0].removesuffix(".libs"))
@@ -32,6 +34,10 @@ class LibraryOwners:
         here.sort(key=lambda each: not each.name.startswith(name))
         claiming = (each.name for each in here if _claim_of(each, library.place) in self._files(each.metadata_path))
         return next(claiming, "")
+
+    def _find_editable(self, path: str) -> str:
+        around = [each for each in self._editable if path.startswith(each.editable_root + os.sep)]
+        return max(around, key=lambda each: len(each.editable_root)).name if around else ""
 
     @cached_property
     def _editable(self) -> list[Distribution]:

@@ -264,6 +264,16 @@ def test_libraries_below_an_editable_root_belong_to_that_distribution(tmp_path: 
     assert [code.distribution for code in find(source(tmp_path), distributions=(distribution,))] == ["mmcv-full"]
 
 
+def test_an_environment_inside_an_editable_project_is_not_the_projects_own(tmp_path: Path) -> None:
+    site_packages = tmp_path / ".venv" / "lib" / "python3.10" / "site-packages"
+    put(package(site_packages / "xformers") / "_C.so")
+    project = a_distribution("project", "1.0", editable_root=str(tmp_path), location=str(site_packages))
+
+    [code] = find(site_packages, distributions=(project, installed(site_packages, "xformers")))
+
+    assert code.distribution == "xformers"
+
+
 def test_a_distribution_that_lost_its_list_claims_nothing(tmp_path: Path) -> None:
     put(tmp_path / "stray.so")
     distribution = installed(tmp_path, "other", "stray.so")
