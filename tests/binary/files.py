@@ -1,6 +1,7 @@
 """Files for the tests: the real ones of fixtures/binaries, and containers of other formats built around them."""
 
 import struct
+import zlib
 from pathlib import Path
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "binaries"
@@ -26,6 +27,12 @@ _CODE = 0x6000_0020  # readable, executable
 
 def content_of(name: str) -> bytes:
     return (FIXTURES / name).read_bytes()
+
+
+def deflated(content: bytes) -> bytes:
+    """Compressed as in a wheel, without a header."""
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return compressor.compress(content) + compressor.flush()
 
 
 def static_library(*members: tuple[str, bytes]) -> bytes:

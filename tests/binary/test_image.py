@@ -1,7 +1,5 @@
 """The device code of whole files, in every format and from every kind of reader."""
 
-import io
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from envdoctor.binary.reader import BinaryError, BytesReader, open_file
 from envdoctor.binary.wheel import InflatedReader
 from envdoctor.model.arch import format_arch_list
 from envdoctor.model.facts import ContainerGroup
-from tests.binary.files import FIXTURES, content_of, static_library, windows_library
+from tests.binary.files import FIXTURES, content_of, deflated, static_library, windows_library
 
 FATBIN = content_of("m_80.fatbin")
 OTHER_FATBIN = content_of("m_90a.fatbin")
@@ -122,27 +120,18 @@ def test_keys_that_stand_in_data_by_chance_are_no_damage() -> None:
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_deflated_file_is_read_like_a_plain_one(name: str, deep: bool) -> None:
     content = content_of(name)
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
-        opened.writestr("x", content)
-    with zipfile.ZipFile(archive) as opened:
-        [info] = opened.infolist()
-    packed = archive.getvalue()[30 + len("x") :][: info.compress_size]
+    packed = BytesReader(deflated(content))
 
-    assert read_image(InflatedReader(BytesReader(packed), len(content)), deep=deep) == read(content, deep=deep)
+    assert read_image(InflatedReader(packed, len(content)), deep=deep) == read(content, deep=deep)
 
 
 def test_a_damaged_section_is_damage_in_a_deflated_file_too() -> None:
     content = bytearray(LIBRARY)
     start = content.find(FATBIN[:8])
     content[start] = 0
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
-        opened.writestr("x", bytes(content))
-        [info] = opened.infolist()
-    packed = archive.getvalue()[30 + len("x") :][: info.compress_size]
+    packed = BytesReader(deflated(bytes(content)))
 
-    [damage] = read_image(InflatedReader(BytesReader(packed), len(content))).damage
+    [damage] = read_image(InflatedReader(packed, len(content))).damage
 
     assert damage.offset == start
 

@@ -1,6 +1,5 @@
 """The readers: every one hands out the same bytes, and none outside of its range."""
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from envdoctor.binary.reader import BinaryError, BytesReader, Reader, TruncatedError, WindowReader, open_file
 from envdoctor.binary.wheel import InflatedReader
+from tests.binary.files import deflated
 
 CONTENT = bytes(range(256)) * 20
 
@@ -21,7 +21,7 @@ def opened(kind: str, folder: Path) -> Iterator[Reader]:
             "bytes": BytesReader(CONTENT),
             "file": file,
             "window": WindowReader(BytesReader(b"before" + CONTENT + b"behind"), 6, len(CONTENT)),
-            "inflated": InflatedReader(BytesReader(zlib.compress(CONTENT, wbits=-zlib.MAX_WBITS)), len(CONTENT)),
+            "inflated": InflatedReader(BytesReader(deflated(CONTENT)), len(CONTENT)),
         }
         yield readers[kind]
 

@@ -3,13 +3,13 @@
 import random
 import tracemalloc
 import zipfile
-import zlib
 from pathlib import Path
 
 import pytest
 
 from envdoctor.binary.reader import BinaryError, BytesReader, Reader, TruncatedError
 from envdoctor.binary.wheel import InflatedReader, Member, WheelError, find_members
+from tests.binary.files import deflated
 
 RANDOM = random.Random(7)
 # Half of it deflates well, half does not; longer than two checkpoints lie apart.
@@ -67,7 +67,7 @@ def test_a_member_shorter_than_announced_is_truncated(tmp_path: Path) -> None:
 
 def test_deflated_blocks_without_content_are_passed_over() -> None:
     empty_block = bytes.fromhex("000000ffff")
-    packed = empty_block * 100_000 + zlib.compress(b"abc", wbits=-zlib.MAX_WBITS)
+    packed = empty_block * 100_000 + deflated(b"abc")
 
     assert InflatedReader(BytesReader(packed), 3).read(0, 3) == b"abc"
 
