@@ -62,7 +62,7 @@ locks: $(STAMPS)/venv  ## make the lock of the developers' tools again
 
 coverage: $(STAMPS)/torch  ## run the tests and report their coverage
 	$(BIN)/python -m coverage erase
-	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/python -m coverage run --parallel-mode -m pytest
+	$(BIN)/python -m coverage run -m pytest $(PYTEST_FLAGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
