@@ -1,6 +1,7 @@
 """The machine in, facts out: every side effect of examining lives in this package, and nothing here judges."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,37 +55,40 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
 
     named = named_gpus.find_named_gpus(plan.gpus, kb)
     examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
-    # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
-    inquiry = None if named else nvml.start_inquiry()
+    with ExitStack() as running:
+        # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
+        inquiry = None if named else nvml.start_inquiry()
+        if inquiry:
+            running.callback(inquiry.stop)
 
-    installed = _attempt(lambda: distributions.find_distributions(examined))
-    variables = environ.read_variables()
-    torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
-    jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
-    device_code = _attempt(
-        lambda: (
-            *libraries.find_device_code(examined, installed, torch, deep=plan.deep),
-            *jit_cache.read_jit_device_code(jit_extensions, deep=plan.deep),
+        installed = _attempt(lambda: distributions.find_distributions(examined))
+        variables = environ.read_variables()
+        torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
+        jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
+        device_code = _attempt(
+            lambda: (
+                *libraries.find_device_code(examined, installed, torch, deep=plan.deep),
+                *jit_cache.read_jit_device_code(jit_extensions, deep=plan.deep),
+            )
         )
-    )
-    machine = _attempt(host.read_host)
+        machine = _attempt(host.read_host)
 
-    facts = Facts(
-        environment=examined,
-        distributions=installed,
-        torch=torch,
-        triton=_attempt(lambda: triton.read_triton_build(examined, installed, variables)),
-        device_code=device_code,
-        cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
-        jit_extensions=jit_extensions,
-        host=machine,
-        variables=variables,
-        toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
-    )
-    if inquiry is None:
-        driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _NAMED_CARDS
-        return replace(facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
-    answer = inquiry.finish()
+        facts = Facts(
+            environment=examined,
+            distributions=installed,
+            torch=torch,
+            triton=_attempt(lambda: triton.read_triton_build(examined, installed, variables)),
+            device_code=device_code,
+            cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
+            jit_extensions=jit_extensions,
+            host=machine,
+            variables=variables,
+            toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
+        )
+        if inquiry is None:
+            driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _NAMED_CARDS
+            return replace(facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
+        answer = inquiry.finish()
     return replace(
         facts,
         gpus=answer.gpus,

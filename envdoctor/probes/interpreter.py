@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +10,8 @@ from typing import TypedDict
 
 from envdoctor.errors import ProbeError
 from envdoctor.probes import layout
+from envdoctor.probes.children import Child
+from envdoctor.probes.foreign_files import as_file_name
 
 _CHILD = Path(__file__).with_name("interpreter_child.py")
 _ANSWER = b"envdoctor-answer: "
@@ -58,7 +58,8 @@ def ask_interpreter(interpreter: Path) -> InterpreterAnswer:
     lines = [line for line in _run(interpreter).splitlines() if line.startswith(_ANSWER)]
     try:
         return _answer(_decode(lines[-1].removeprefix(_ANSWER)))
-    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as exc:  # all that JSON of another shape gives
+    # All that JSON of another shape gives.
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise ProbeError(f"`{interpreter}` does not answer as a Python does") from exc
 
 
@@ -67,34 +68,21 @@ def _run(interpreter: Path) -> bytes:
         name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name in _KEPT_VARIABLES
     }
     try:
-        child = subprocess.Popen(
-            [interpreter, "-B", "-S", _CHILD],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # a wrapper script may leave children behind: they end with it
-        )
+        child = Child([interpreter, "-B", "-S", _CHILD], _DEADLINE_SECONDS, environment=environment)
     except OSError as exc:
         raise ProbeError(f"`{interpreter}` does not start: {exc.strerror}") from exc
-    with child:
-        try:
-            output, errors = child.communicate(timeout=_DEADLINE_SECONDS)
-        except subprocess.TimeoutExpired as exc:
-            raise ProbeError(f"`{interpreter}` did not answer within {_DEADLINE_SECONDS} s") from exc
-        finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-    if child.returncode != 0:
-        complaint = errors.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ProbeError(f"`{interpreter}` ended with status {child.returncode}: {complaint}")
-    return output
+    ending = child.finish()
+    if ending.given_up:
+        raise ProbeError(f"`{interpreter}` was {ending.given_up}")
+    if ending.status != 0:
+        raise ProbeError(f"`{interpreter}` ended with status {ending.status}: {ending.complaint}")
+    return ending.answer
 
 
 def _decode(line: bytes) -> dict[str, tuple[str, ...]]:
     # The child writes every byte of a text as one character (see there).
     return {
-        name: tuple(os.fsdecode(value.encode("latin-1")) for value in values)
+        name: tuple(as_file_name(os.fsdecode(value.encode("latin-1"))) for value in values)
         for name, values in json.loads(line).items()
     }
 

@@ -13,6 +13,7 @@ import ctypes
 import itertools
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -24,6 +25,7 @@ LIBRARY_NOT_FOUND = (12, "NVML_ERROR_LIBRARY_NOT_FOUND")
 TEMPERATURE_OF_GPU = 0
 UNCORRECTED, VOLATILE = 1, 0
 PEER_READ, PEER_WRITE = 0, 1
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 # A function, its arguments after the device, the fields taken from the structure that it returns.
 Question = tuple[str, tuple[int, ...], tuple[str, ...]]
@@ -167,6 +169,8 @@ def ask_about_mig(questioner: Questioner, gpu: int, device: Any) -> None:
 
 def main() -> None:
     """Answer on what was standard output, which is closed to the library: it might print something."""
+    # A hanging driver must not keep this process when the one that asks is killed.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as records:
         os.dup2(2, 1)
         if load_library(records):

@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from envdoctor.model.facts import HostCompiler, Toolchain, Toolkit, Unavailable, Variable
 from envdoctor.model.versions import CudaVersion
+from envdoctor.probes.children import Child
 from envdoctor.probes.foreign_files import read_head
 
 _DEADLINE_SECONDS = 5.0
@@ -18,14 +18,18 @@ _DEFAULT_HOME = Path("/usr/local/cuda")
 _COMPILER_VARIABLES = ("CUDAHOSTCXX", "NVCC_CCBIN", "CXX", "CC")
 _COMPILER_COMMANDS = ("c++", "g++", "gcc", "clang++")
 _WRAPPERS = frozenset({"ccache", "distcc", "sccache"})
-# The definition stands at the head of these files; cuda.h alone is more than a megabyte long.
 # Files that name the version of the toolkit that they belong to; cuda.h is long, but says it at its head.
 _VERSION_FILES: tuple[tuple[str, bytes, Callable[[str], CudaVersion]], ...] = (
-    ("version.json", rb'"cuda"\s*:\s*{[^}]*"version"\s*:\s*"(\d+\.\d+)', CudaVersion.parse),  # from 11.1 on
-    ("version.txt", rb"CUDA Version (\d+\.\d+)", CudaVersion.parse),  # to 11.0
-    ("include/cuda.h", rb"#define CUDA_VERSION (\d+)", lambda number: CudaVersion.from_number(int(number))),
+    (
+        "version.json",
+        rb'"cuda"\s*:\s*{[^}]{0,200}"version"\s*:\s*"(\d{1,2}\.\d{1,2})',
+        CudaVersion.parse,
+    ),  # from 11.1 on
+    ("version.txt", rb"CUDA Version (\d{1,2}\.\d{1,2})\b", CudaVersion.parse),  # to 11.0
+    ("include/cuda.h", rb"#define CUDA_VERSION (\d{4,5})\b", lambda number: CudaVersion.from_number(int(number))),
 )
 _HEAD = 1 << 16
+_HEAD_OF_ANSWER = 1 << 12
 # What `--version` says: "g++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", "Debian clang version 14.0.6".
 _COMPILERS = {
     "clang": r"clang version (\d+(?:\.\d+)+)",
@@ -112,40 +116,31 @@ def _program(command_line: str) -> str:
 
 def _ask_versions(programs: list[str]) -> dict[str, str | Unavailable]:
     """Ask every program for its version, all at once."""
-    children = {program: _start(program) for program in programs}
-    end = time.monotonic() + _DEADLINE_SECONDS
-    return {program: _read(child, end) for program, child in children.items()}
+    with ExitStack() as running:
+        children = {program: _start(program, running) for program in programs}
+        return {program: _read(child) for program, child in children.items()}
 
 
-def _start(program: str) -> "subprocess.Popen[str] | Unavailable":
+def _start(program: str, running: ExitStack) -> Child | Unavailable:
     try:
-        return subprocess.Popen(
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-        )
+        child = Child([program, "--version"], _DEADLINE_SECONDS)
     except OSError as exc:
         return Unavailable(f"{program}: {exc.strerror}")
+    running.callback(child.stop)
+    return child
 
 
-def _read(child: "subprocess.Popen[str] | Unavailable", end: float) -> str | Unavailable:
+def _read(child: Child | Unavailable) -> str | Unavailable:
     if isinstance(child, Unavailable):
         return child
-    with child:
-        try:
-            return child.communicate(timeout=max(end - time.monotonic(), 0))[0]
-        except subprocess.TimeoutExpired:
-            child.kill()
-    return Unavailable(f"no answer within {_DEADLINE_SECONDS:g} seconds")
+    ending = child.finish()
+    return Unavailable(ending.given_up) if ending.given_up else ending.answer[:_HEAD_OF_ANSWER].decode(errors="replace")
 
 
 def _parse_nvcc(answer: str | Unavailable) -> CudaVersion | Unavailable:
     if isinstance(answer, Unavailable):
         return answer
-    found = re.search(r"release (\d+\.\d+)", answer)
+    found = re.search(r"release (\d{1,2}\.\d{1,2})\b", answer)
     return CudaVersion.parse(found[1]) if found else Unavailable("`nvcc --version` names no release")
 
 

@@ -66,6 +66,20 @@ def test_the_lines_that_a_wrapper_prints_do_not_matter(tmp_path: Path) -> None:
     assert ask_interpreter(wrapper) == ask_interpreter(python)
 
 
+def test_a_wrapper_may_leave_something_running(tmp_path: Path) -> None:
+    python = find_python(SOME_VERSION)
+    wrapper = write_script(tmp_path / "python", f'sleep 1000 & {python} "$@"')
+
+    assert ask_interpreter(wrapper) == ask_interpreter(python)
+
+
+def test_a_path_that_no_file_can_have_is_none(tmp_path: Path) -> None:
+    python = find_python(SOME_VERSION)
+    forger = write_script(tmp_path / "python", f"{python} \"$@\" | sed 's,/lib/,/\\\\u0000/,'")
+
+    assert not any("\0" in path for path in ask_interpreter(forger).standard_library)
+
+
 def test_the_current_folder_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("site.py", "os.py", "sysconfig.py", "importlib.py"):
         (tmp_path / module).write_text("raise SystemExit('executed')")
@@ -119,6 +133,8 @@ def test_nothing_is_written_beside_the_library(tmp_path: Path) -> None:
         ("echo 'envdoctor-answer: {\"version\": 3}'", "does not answer as a Python does"),
         ('echo \'envdoctor-answer: {"version": ["x"], "prefix": []}\'', "does not answer as a Python does"),
         ("head -c 100000 /dev/urandom", "does not answer as a Python does"),
+        ("echo \"envdoctor-answer: $(head -c 100000 /dev/zero | tr '\\\\0' '[')\"", "does not answer as a Python does"),
+        ("yes", "was given up after 16 MB of output"),
     ],
 )
 def test_nonsense_is_one_error(program: str, complaint: str, tmp_path: Path) -> None:
@@ -144,7 +160,7 @@ def test_an_interpreter_that_hangs_is_ended_with_all_that_it_started(
     monkeypatch.setattr(probe, "_DEADLINE_SECONDS", 1)
     script = write_script(tmp_path / "python", f"sleep 1000 & echo $! > {tmp_path}/pid; wait")
 
-    with pytest.raises(ProbeError, match="did not answer within 1 s"):
+    with pytest.raises(ProbeError, match="was given up after 1 seconds"):
         ask_interpreter(script)
 
     process = Path("/proc") / (tmp_path / "pid").read_text().strip() / "stat"

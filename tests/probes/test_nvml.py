@@ -29,6 +29,7 @@ from envdoctor.probes import nvml_child
 from envdoctor.probes.nvml import start_inquiry
 from envdoctor.probes.nvml_answer import NvmlAnswer
 from tests.fake_nvml.machine import A_4090, A_P100, AN_A100, MIB, FakeGpu, FakeMachine, Install
+from tests.probes.processes import children_of, ends, until
 
 Ask = Callable[[FakeMachine], NvmlAnswer]
 
@@ -505,6 +506,24 @@ def test_a_crash_leaves_what_was_told_before(ask: Ask, fault: str, end: str) -> 
     assert health(known(answer)[0]).total_memory == 24564 * MIB
     assert health(known(answer)[0]).ecc_enabled == reason
     assert health(known(answer)[1]).total_memory == reason
+
+
+def test_a_driver_that_hangs_keeps_nobody_when_the_asker_is_killed(fake_nvml: Install) -> None:
+    code = "import time; from envdoctor.probes.nvml import start_inquiry; start_inquiry(); time.sleep(600)"
+    environ = os.environ | fake_nvml(FakeMachine(faults=("hang nvmlInitWithFlags 600",)))
+    with subprocess.Popen([sys.executable, "-c", code], env=environ) as asker:
+        assert until(lambda: any(map(has_loaded_nvml, children_of(asker.pid))))
+        [asked] = children_of(asker.pid)
+        asker.kill()
+
+    assert ends(asked)
+
+
+def has_loaded_nvml(pid: str) -> bool:
+    try:
+        return "libnvidia-ml" in Path("/proc", pid, "maps").read_text()
+    except OSError:
+        return False
 
 
 def test_without_the_bindings_the_reason_is_told(fake_nvml: Install, tmp_path: Path) -> None:

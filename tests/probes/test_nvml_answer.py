@@ -93,7 +93,7 @@ def test_a_value_of_another_shape_costs_its_own_fact_alone(records: bytes, value
 
 
 def test_an_inquiry_that_could_not_start_says_why() -> None:
-    answer = Inquiry(None, "no more processes", 1).finish()
+    answer = Inquiry(None, "no more processes").finish()
 
     reason = Unavailable("NVML was not asked: no more processes")
     assert (answer.session, answer.gpus, answer.peer_access) == (reason,) * 3

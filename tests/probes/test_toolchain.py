@@ -113,6 +113,8 @@ def test_a_variable_that_leads_nowhere_finds_nothing(tmp_path: Path, home: str) 
     [
         ("what?", "exit 1", "`nvcc --version` names no release"),
         ("", "kill -SEGV $$", "`nvcc --version` names no release"),
+        ("release 1234567.8", "", "`nvcc --version` names no release"),
+        ("", "exec yes", "given up after 16 MB of output"),
     ],
 )
 def test_an_nvcc_that_does_not_tell_is_a_missing_version(tmp_path: Path, says: str, then: str, reason: str) -> None:
@@ -121,13 +123,30 @@ def test_an_nvcc_that_does_not_tell_is_a_missing_version(tmp_path: Path, says: s
     assert [one.toolkit_version for one in read(tmp_path).toolkits] == [Unavailable(reason)]
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("version.json", '{"cuda": {"version": "1234567.8"}}'),
+        ("version.json", '"cuda":{' * 8000),
+        ("version.txt", "CUDA Version 123.4"),
+        ("include/cuda.h", f"#define CUDA_VERSION {'1' * 5000}"),
+    ],
+)
+def test_a_file_that_names_no_version_is_passed_over(tmp_path: Path, file: str, text: str) -> None:
+    program(tmp_path / "bin/nvcc", "release 12.4")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+
+    assert [str(one.toolkit_version) for one in read(tmp_path).toolkits] == ["12.4"]
+
+
 def test_programs_that_hang_are_given_up_together(tmp_path: Path) -> None:
     program(tmp_path / "bin/nvcc", then="exec sleep 600")
     program(tmp_path / "bin/g++", then="sleep 20; exit 0")
 
     found = read(tmp_path, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
 
-    assert found.toolkits[0].toolkit_version == Unavailable("no answer within 5 seconds")
+    assert found.toolkits[0].toolkit_version == Unavailable("given up after 5 seconds")
 
 
 def test_a_file_that_cannot_be_run_is_a_missing_version(tmp_path: Path) -> None:
