@@ -39,12 +39,12 @@ def command(
     strict: bool,
     destination: options.Destination,
 ) -> int:
-    """Say what breaks this environment on its GPUs, with proof and the way out.
+    """Say what breaks this environment on its GPUs.
 
-    Examined is the environment of --python or --prefix, else that of VIRTUAL_ENV, of CONDA_PREFIX, or of the
-    `python` on PATH; for the cards of --gpu, else for those of this machine.
+    Every finding comes with its proof and the way out. Examined is the environment of --python or --prefix, else that
+    of VIRTUAL_ENV, of CONDA_PREFIX, or of the `python` on PATH; for the cards of --gpu, else for those of this machine.
 
-    Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 could not tell, 130 interrupted.
+    Exit codes: 0 nothing as bad as --fail-on, 1 findings, 2 wrong usage, 3 could not tell, 130 interrupted.
     """
     report = api.examine(plan, selection) if facts is None else _judge(facts, selection)
     destination.write(report)
@@ -53,7 +53,10 @@ def command(
 
 def _judge(facts: TextIO, selection: api.Selection) -> Report:
     if given := [name for name in options.PLAN_OPTIONS if options.was_given(name)]:
-        raise click.UsageError(f"--facts are judged as they were collected: --{given[0]} has no say in them")
+        raise click.UsageError(
+            f"--facts are judged as they were collected: --{given[0]} has no say in them, "
+            "give it to `envdoctor collect`"
+        )
     return api.judge(api.read_facts(facts), selection)
 
 

@@ -13,14 +13,19 @@ from envdoctor.probes.redaction import find_identity, redact
 @click.command()
 @options.plan
 @click.option(
-    "--redact/--no-redact", "is_redacted", default=True, help="Leave out home directory, user name and host name."
+    "--redact/--no-redact",
+    "is_redacted",
+    default=True,
+    show_default=True,
+    help="Leave out home directory, user name and host name.",
 )
 @options.output
 @options.configuration
 def command(*, plan: Plan, is_redacted: bool, output: str) -> int:
-    """Write what envdoctor finds out, unjudged, as JSON.
+    """Write down the facts as JSON, unjudged.
 
-    `envdoctor check --facts FILE` judges it, on any machine.
+    `envdoctor check --facts FILE` judges them, on any machine: for the cards that are named here with --gpu, else for
+    those of this machine.
     """
     facts = api.find_facts(plan)
     options.write(dump_facts(redact(facts, find_identity()) if is_redacted else facts), output)

@@ -21,14 +21,15 @@ Rules = tuple[Rule[...], ...]
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="For whom.",
+    help="text for people, json for programs, markdown for issues.",
 )
 @options.output
 @options.color
 def command(*, what: tuple[str, ...], format_: str, output: str, color: str) -> int:
-    """Say what a code means, or which codes an error message belongs to.
+    """Say what a code or an error message means.
 
-    For example `envdoctor explain ED201`, or `envdoctor explain "no kernel image is available"`.
+    Where several codes may be meant, they are listed. For example `envdoctor explain ED201`, `envdoctor explain ED2`,
+    or `envdoctor explain "no kernel image is available"`.
     """
     rules = _find(" ".join(what))
     if format_ == "text" and options.wants_color(output, color):
@@ -46,7 +47,10 @@ def _find(what: str) -> Rules:
         if rules := _explaining(what):
             return rules
         if " " in what.strip():
-            raise UnknownRuleError("no error message that envdoctor knows is in this text") from None
+            raise UnknownRuleError(
+                "no error message that envdoctor knows is in this text: it knows those about the driver, the GPUs and "
+                "the code for them; `envdoctor check` looks at the environment itself"
+            ) from None
         raise
 
 
@@ -59,7 +63,8 @@ def _markdown(rules: Rules) -> str:
     if len(rules) == 1:
         return rules[0].page
     listed = "".join(f"- {rule.code} {rule.name} ({rule.severity.name.lower()}): {rule.title}\n" for rule in rules)
-    return f"{listed}\nMore about one of them: `envdoctor explain {rules[0].code}`\n"
+    check, explain = "`envdoctor check`", f"`envdoctor explain {rules[0].code}`"
+    return f"{listed}\n{check} finds out which of them is the case, {explain} says more about one.\n"
 
 
 def _json(rules: Rules) -> str:

@@ -41,7 +41,10 @@ _prefix = click.option(
     "--prefix", default="", metavar="DIR", help="Examine this venv, conda environment or bare site-packages."
 )
 gpu = click.option(
-    "--gpu", multiple=True, metavar="NAME", help="Judge for a card that is not here: 4090, a6000, sm_86. Repeatable."
+    "--gpu",
+    multiple=True,
+    metavar="NAME",
+    help="Judge for this card, which need not be here: 4090, a6000, sm_86. Repeatable.",
 )
 _driver = click.option(
     "--driver", default="", metavar="RELEASE", callback=_check_driver, help="Driver of the named cards: 535.161.07."
@@ -135,7 +138,12 @@ color = click.option(
 )
 _verbose = click.option("--verbose", "-v", is_flag=True, help="Also show what passed or was skipped, and why.")
 _format = click.option(
-    "--format", "format_", type=click.Choice(render.formats()), default="text", show_default=True, help="For whom."
+    "--format",
+    "format_",
+    type=click.Choice(render.formats()),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs, markdown for issues.",
 )
 
 

@@ -13,15 +13,24 @@ from envdoctor.render import _scan
 @options.gpu
 @options.deep
 @click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True, help="For whom."
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs.",
 )
 @options.output
 def command(*, paths: tuple[str, ...], gpu: tuple[str, ...], deep: bool, format_: str, output: str) -> int:
-    """Show the CUDA device code in libraries, folders of them, wheels, fatbins and cubins.
+    """Show the CUDA device code inside files.
 
-    For each file: how many kernel containers it holds, for which architectures there is machine code (SASS), and for
-    which PTX. With --gpu: how many containers run on that card natively, how many only after the driver compiled
-    their PTX, and how many not at all.
+    PATH is a library, a wheel, a fatbin, a cubin, or a folder of them. For each file: how many kernel containers it
+    holds, for which architectures there is machine code (SASS), and for which PTX, each with the number of containers
+    that have it. Stubs are machine code whose kernels only report that they cannot run.
+
+    With --gpu: how many containers run on that card natively, how many only after the driver compiled their PTX (JIT),
+    and how many not at all. Containers that are yet to be linked do not count, nor do stubs. "In part" is usual in
+    NVIDIA's own libraries: they have containers for one generation each, and cuFFT's are found with --deep only.
 
     Exit codes: 0 everything was read, 2 wrong usage, 3 a file could not be read, 130 interrupted.
     """
