@@ -72,6 +72,8 @@ def _describe(report: Report, verdict: Verdict, counts: dict[str, int]) -> str:
         parts.append("GPU code not judged")
     elif isinstance(report.facts.torch, Unavailable):
         parts.append("torch not judged")
+    if verdict is Verdict.OK and isinstance(report.facts.driver, Unavailable):
+        parts.append("driver not judged")
     return ", ".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from envdoctor.model.facts import Facts, TorchBuild, Unavailable
+from envdoctor.model.facts import Absence, Facts, TorchBuild, Unavailable
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
 from envdoctor.render._summary import Verdict, summary, verdicts
 from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, a_torch, healthy_facts
@@ -51,6 +51,12 @@ def test_a_library_with_code_is_enough_to_judge() -> None:
 
     assert verdict_of(PASSED, facts=facts) is Verdict.OK
     assert summary(Report(facts=facts, outcomes=(PASSED,))) == "ok, torch not judged on NVIDIA GeForce RTX 4090"
+
+
+def test_a_card_whose_driver_is_not_known_is_ok_but_for_the_driver() -> None:
+    facts = healthy_facts(driver=Unavailable("cards were named", Absence.NOT_APPLICABLE), gpus=(a_named_gpu(),))
+
+    assert summary(Report(facts=facts, outcomes=(PASSED,))) == "ok, driver not judged on NVIDIA GeForce RTX 4090"
 
 
 @pytest.mark.parametrize("facts", [None, healthy_facts(device_code=Unavailable("denied"))])
