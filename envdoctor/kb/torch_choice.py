@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -20,18 +20,22 @@ from envdoctor.model.facts import (
     Host,
     LibraryRole,
     MetadataKind,
+    SearchEntry,
     TorchBuild,
 )
 from envdoctor.model.finding import Remedy
 from envdoctor.model.versions import DriverRelease
+from envdoctor.model.wording import enumerate_all
 
 # Released in step with torch, so they are replaced together with it.
 COMPANIONS = ("torchvision", "torchaudio", "torchtext")
 
 # conda's names of torch, of its companions, and of what chooses its build.
 _CONDA_NAMES = frozenset(
-    {"pytorch", "pytorch-cuda", "pytorch-gpu", "pytorch-mutex", "libtorch", "cpuonly", *COMPANIONS}
+    {"pytorch", "pytorch-cpu", "pytorch-cuda", "pytorch-gpu", "pytorch-mutex", "libtorch", "cpuonly", *COMPANIONS}
 )
+
+_TORCH_NAMES = frozenset({"torch", "pytorch"})  # pip's and conda's
 
 _MENTIONS_TORCH = re.compile(r"torch\s*(?:$|[^\w.\s-])", re.IGNORECASE)
 
@@ -61,6 +65,11 @@ class TorchWish:
         version = self.environment.python_version if self.environment else None
         return version if isinstance(version, tuple) else None
 
+    @property
+    def python_name(self) -> str:
+        """The examined interpreter in a message."""
+        return f"Python {'.'.join(map(str, self.python[:2]))}" if self.python else "this Python"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pin:
@@ -79,6 +88,12 @@ def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
     Nearest is the installed release with another CUDA version, then a newer release, and an older one only where
     nothing else fits. What is not certain comes last.
     """
+    remedy = _find_build(wish, kb)
+    foreign = _find_foreign_folder(wish)
+    return _keep_out(foreign, remedy, wish) if foreign else remedy
+
+
+def _find_build(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
     platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
     others = [row for row in kb.torch_builds() if row.platform == platform and not _is_installed(row, wish)]
     builds = [row for row in others if _has_code(row, wish.capability, kb)]
@@ -87,13 +102,14 @@ def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
 
     runnable = [row for row in builds if _has_python(row, wish)]
     if not runnable:
-        return _ask_for_another_python(builds, wish)
+        return _ask_for_another_python(builds, wish, kb)
     startable = [row for row in runnable if _has_glibc(row, wish)]
     if not startable:
         return _ask_for_another_system(runnable, wish)
     drivable = [row for row in startable if _has_driver(row, wish, kb)]
     if not drivable:
-        return _ask_for_another_driver(startable, wish, kb)
+        elsewhere = [row for row in builds if _has_glibc(row, wish) and _has_driver(row, wish, kb)]
+        return _ask_for_another_driver(startable, elsewhere, wish, kb)
     pins = tuple(_find_pins(wish))
     pinned = [row for row in drivable if not _broken(pins, row)] or drivable
     for_all = [row for row in pinned if all(_has_code(row, device, kb) for device in wish.beside)]
@@ -173,7 +189,7 @@ def _distance(row: TorchBuildRow, wish: TorchWish) -> tuple[tuple[int, ...], tup
 def _release_distance(row: TorchBuildRow, wish: TorchWish) -> tuple[int, ...]:
     """Order the same release first, then newer ones upwards, then older ones downwards; of a minor the last patch."""
     candidate, installed = Version(row.version), _installed_version(wish)
-    if candidate.release == installed.release:
+    if candidate.release == installed.release and not installed.is_prerelease:
         return (0,)
     if candidate > installed:
         return (1, candidate.major, candidate.minor, -candidate.micro)
@@ -203,7 +219,7 @@ def _install(rows: list[TorchBuildRow], wish: TorchWish, pins: tuple[_Pin, ...],
     row = _nearest(rows, wish)
     relation = ("the same release", "the nearest newer release", "the nearest older release")[_relation(row, wish)]
     served = [str(device) for device in (wish.capability, *wish.beside) if _has_code(row, device, kb)]
-    parts = [f"install torch {row.local_version}, {relation} with code for {' and '.join(served)}"]
+    parts = [f"install torch {row.local_version}, {relation} with code for {enumerate_all(served)}"]
     parts += _reservations(row, rows, wish, kb)
     if broken := _broken(pins, row):
         parts.append(f"no build satisfies {', '.join(sorted(map(str, broken)))}, so replace that too")
@@ -228,8 +244,8 @@ def _reservations(row: TorchBuildRow, rows: list[TorchBuildRow], wish: TorchWish
     nearer = min(rows, key=lambda row: _distance(row, wish))
     if _relation(nearer, wish) < _relation(row, wish):
         yield f"{nearer.local_version} may exist too: that is not certain"
-    if left_out := [str(device) for device in wish.beside if not _has_code(row, device, kb)]:
-        yield f"no build has code for {' and '.join(left_out)} too"
+    if left_out := [device for device in wish.beside if not _has_code(row, device, kb)]:
+        yield f"no build serves {enumerate_all(left_out)} as well"
 
 
 def _oldest_driver(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> DriverRelease | None:
@@ -260,8 +276,10 @@ def _commands(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterato
         # Left in place, both own the same files, and the next `conda install` brings conda's build back.
         yield f"conda remove --prefix {shlex.quote(prefix)} {' '.join(by_conda)}"
     words = [_pip_install(wish)]
-    if "torch" not in row.tagged and _relation(row, wish) == 0:
-        words.append("--force-reinstall")  # without a tag, another build of the release counts as installed already
+    if "torch" not in row.tagged and _relation(row, wish) == 0 and not by_conda:
+        # Without a tag, another build of the release counts as installed. What it needs is there, and would be
+        # replaced by the newest: `--force-reinstall` means that too.
+        words.append("--force-reinstall --no-deps")
     words += [row.requirement, *_companion_requirements(row, wish, kb)]
     if row.index_option:
         words.append(row.index_option)
@@ -275,8 +293,9 @@ def _pip_install(wish: TorchWish) -> str:
     if isinstance(environment.interpreter, str):
         return f"{shlex.quote(environment.interpreter)} -m pip install"
     version = ".".join(map(str, wish.python[:2])) if wish.python else ""
-    place = "--target" if environment.kind == "bare site-packages" else "--prefix"
-    return f"python{version} -m pip install --upgrade {place} {shlex.quote(environment.prefix)}"
+    # With --prefix pip would uninstall torch from the environment that it runs in itself.
+    place = "--upgrade --target" if environment.kind == "bare site-packages" else "--ignore-installed --prefix"
+    return f"python{version} -m pip install {place} {shlex.quote(environment.prefix)}"
 
 
 def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:
@@ -287,35 +306,69 @@ def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBa
             yield row.companion_requirement(project, versions[project]) if project in versions else project
 
 
-# --- what stands in the way --------------------------------------------------------------------------------------
+# --- what stands in the way ---------------------------------------------------------------------------------------
 
 
-def _ask_for_another_python(builds: list[TorchBuildRow], wish: TorchWish) -> Remedy:
-    row = _nearest(builds, wish)
-    pythons = [f"{tag[2]}.{tag[3:]}" for tag in row.pythons if not tag.endswith("t")]
-    here = ".".join(map(str, (wish.python or ())[:2]))
+def _ask_for_another_python(builds: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Remedy:
+    row = _nearest([row for row in builds if _has_driver(row, wish, kb)] or builds, wish)
     return Remedy(
-        summary=f"no torch with code for {wish.capability} runs on Python {here}: make an environment with another; "
-        f"torch {row.local_version} exists for Python {pythons[0]} to {pythons[-1]}"
+        summary=f"no torch with code for {wish.capability} runs on {wish.python_name}: make an environment with "
+        f"another; torch {row.local_version} exists for {_pythons_of(row)}"
     )
+
+
+def _pythons_of(row: TorchBuildRow) -> str:
+    versions = [f"{tag[2]}.{tag[3:]}" for tag in row.pythons if not tag.endswith("t")]
+    return f"Python {versions[0]} to {versions[-1]}"
 
 
 def _ask_for_another_system(builds: list[TorchBuildRow], wish: TorchWish) -> Remedy:
     row = _nearest(builds, wish)
+    assert wish.host is not None
     return Remedy(
-        summary=f"every torch with code for {wish.capability} needs a newer glibc than this system has: use a system "
-        f"or container image with glibc {row.glibc_min} or newer, then install torch {row.local_version}",
+        summary=f"every torch for {wish.python_name} with code for {wish.capability} needs a newer glibc than "
+        f"{wish.host.glibc}: use a system or container image with glibc {row.glibc_min} or newer, then install torch "
+        f"{row.local_version}",
         needs_admin=True,
     )
 
 
-def _ask_for_another_driver(builds: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase) -> Remedy:
+def _ask_for_another_driver(
+    builds: list[TorchBuildRow], elsewhere: list[TorchBuildRow], wish: TorchWish, kb: KnowledgeBase
+) -> Remedy:
+    """Name the oldest driver that would do for *builds*, and a build of *elsewhere*: for other Pythons, and it runs."""
     oldest = min(row.cuda.major for row in builds)  # each major version of CUDA has its own oldest driver
     row = _nearest([row for row in builds if row.cuda.major == oldest], wish)
-    floor = _oldest_driver(row, wish, kb)
-    return Remedy(
-        summary=f"every torch with code for {wish.capability} needs a newer driver than {wish.driver_release}: "
-        f"redeploy on a host with driver {floor} or newer, then install torch {row.local_version}",
-        commands=tuple(_commands(row, wish, kb)),
-        needs_admin=True,
+    summary = (
+        f"every torch for {wish.python_name} with code for {wish.capability} needs a newer driver than "
+        f"{wish.driver_release}: redeploy on a host with driver {_oldest_driver(row, wish, kb)} or newer, then install "
+        f"torch {row.local_version}"
     )
+    if elsewhere:
+        other = _nearest(elsewhere, wish)
+        summary += f"; or make an environment with {_pythons_of(other)}: torch {other.local_version} runs here"
+    return Remedy(summary=summary, commands=tuple(_commands(row, wish, kb)), needs_admin=not elsewhere)
+
+
+def _find_foreign_folder(wish: TorchWish) -> SearchEntry | None:
+    """Find the folder that torch lies in, if what pip installs into the environment would come behind it.
+
+    In a conda environment the user site does, to which pip installs in others where they cannot be written.
+    """
+    environment = wish.environment
+    for entry in environment.search_path if environment else ():
+        if environment and entry.path == wish.installed.root.rpartition("/")[0]:
+            comes_first = entry.origin == "PYTHONPATH" or (entry.origin == "user site" and environment.kind == "conda")
+            return entry if comes_first else None
+    return None
+
+
+def _keep_out(foreign: SearchEntry, remedy: Remedy, wish: TorchWish) -> Remedy:
+    of_pythonpath = foreign.origin == "PYTHONPATH"
+    how = "take it out of PYTHONPATH" if of_pythonpath else "keep it out with PYTHONNOUSERSITE=1, here and in the job"
+    commands = () if of_pythonpath else ("export PYTHONNOUSERSITE=1",)
+    start = f"torch lies in {foreign.path} ({foreign.origin}), before the environment's own packages: {how}"
+    if own := next((one for one in wish.distributions if one.name in _TORCH_NAMES and one.shadowed_by), None):
+        end = f"the environment's own torch {own.version} comes to light; check it then"
+        return Remedy(summary=f"{start}; {end}", commands=commands)
+    return replace(remedy, summary=f"{start}; then {remedy.summary}", commands=(*commands, *remedy.commands))

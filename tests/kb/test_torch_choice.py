@@ -8,7 +8,7 @@ from envdoctor import kb
 from envdoctor.kb.torch_builds import TorchBuildRow
 from envdoctor.kb.torch_choice import TorchWish, find_torch_remedy
 from envdoctor.model.arch import ComputeCapability
-from envdoctor.model.facts import Distribution, MetadataKind, Unavailable
+from envdoctor.model.facts import Distribution, MetadataKind, SearchEntry, Unavailable
 from envdoctor.model.finding import Remedy
 from tests.builders import a_distribution, a_driver, a_host, a_library, a_torch, an_environment
 
@@ -74,7 +74,7 @@ def test_names_the_build_that_solved_the_case(torch: str, capability: str, pytho
     [
         ("580.65.06", "torch==2.13.0+cu130"),  # the default build
         ("550.54.15", "torch==2.13.0+cu126"),  # minor-version compatibility
-        ("470.82.01", "torch==2.6.0+cu118"),  # nothing newer runs there
+        ("470.82.01", "torch==2.7.1+cu118"),  # nothing newer runs there
     ],
 )
 def test_takes_what_the_driver_runs(driver: str, chosen: str) -> None:
@@ -87,6 +87,8 @@ def test_asks_for_another_host_when_no_build_runs_on_the_driver() -> None:
     remedy = find_torch_remedy(a_wish("2.5.1+cu121", "12.0", driver="470.82.01"), KB)
 
     assert remedy.needs_admin
+    # torch 1.7.1+cu101 for older Pythons would do on an older driver.
+    assert "every torch for Python 3.10 with code for 12.0 needs a newer driver than 470.82.01" in remedy.summary
     assert "redeploy on a host with driver 570 or newer" in remedy.summary  # CUDA 12 runs on 525, which knows no 12.0
     assert requirements_of(remedy) == "torch==2.7.1+cu128"
 
@@ -107,6 +109,20 @@ def test_says_which_python_has_a_build_when_this_one_has_none() -> None:
     )
 
 
+def test_names_the_python_of_a_build_that_the_driver_runs() -> None:
+    remedy = find_torch_remedy(a_wish("2.9.0+cpu", "9.0", python="3.7.16", driver="470.82.01"), KB)
+
+    assert "torch 2.7.1+cu118 exists for Python 3.9 to 3.13" in remedy.summary  # not 2.9.0+cu128
+
+
+def test_offers_another_python_where_only_that_has_a_build_for_the_driver() -> None:
+    remedy = find_torch_remedy(a_wish("2.15.0+cu132", "8.9", python="3.15.0", driver="550.54.15"), KB)
+
+    assert "redeploy on a host with driver 580 or newer, then install torch 2.15.0+cu130" in remedy.summary
+    assert remedy.summary.endswith("or make an environment with Python 3.10 to 3.14: torch 2.14.1+cu126 runs here")
+    assert not remedy.needs_admin
+
+
 def test_tells_a_free_threaded_python_apart() -> None:
     environment = an_environment(python_version=(3, 13, 0), extension_suffixes=(".cpython-313t-x86_64-linux-gnu.so",))
     wish = TorchWish(installed=a_torch("2.13.0+cpu"), capability=ComputeCapability(8, 9), environment=environment)
@@ -119,6 +135,7 @@ def test_asks_for_a_newer_system_when_glibc_is_too_old() -> None:
     remedy = find_torch_remedy(a_wish("2.6.0+cu124", "12.0", glibc="2.27"), KB)
 
     assert remedy.needs_admin
+    assert "every torch for Python 3.10 with code for 12.0 needs a newer glibc than 2.27" in remedy.summary
     assert "glibc 2.28 or newer" in remedy.summary
 
 
@@ -220,14 +237,31 @@ def test_says_when_no_build_serves_the_other_gpus() -> None:
     remedy = find_torch_remedy(a_wish("2.9.0+cu130", "6.1", beside="12.0"), KB)
 
     assert requirements_of(remedy) == "torch==2.9.0+cu126"
-    assert "no build has code for 12.0 too" in remedy.summary
+    assert "no build serves 12.0 as well" in remedy.summary
+
+
+def test_lists_the_gpus_that_a_build_serves() -> None:
+    remedy = find_torch_remedy(a_wish("2.9.0+cpu", "8.9", beside="8.6 6.1"), KB)
+
+    assert "install torch 2.9.0+cu126, the same release with code for 8.9, 8.6 and 6.1" in remedy.summary
 
 
 def test_prefers_another_release_that_is_certain_and_names_the_nearer_one() -> None:
-    remedy = find_torch_remedy(a_wish("1.8.0+cu102", "8.6", python="3.8.18"), KB)
+    remedy = find_torch_remedy(a_wish("2.13.0+cu126", "12.0", driver="570.86.15"), KB)
 
-    assert requirements_of(remedy) == "torch==1.8.2"
-    assert "1.8.0+cu111 may exist too" in remedy.summary
+    assert requirements_of(remedy) == "torch==2.11.0+cu128"
+    assert "2.13.0+cu129 may exist too" in remedy.summary
+
+
+@pytest.mark.parametrize(
+    ("torch", "chosen"),
+    [
+        ("2.13.0.dev20260601+cu126", "install torch 2.13.0+cu130, the nearest newer release"),  # a nightly build
+        ("2.12.1.post103", "install torch 2.12.1+cu130, the same release"),  # conda-forge's number of a build
+    ],
+)
+def test_tells_nightly_builds_from_releases(torch: str, chosen: str) -> None:
+    assert find_torch_remedy(a_wish(torch, "12.0"), KB).summary.startswith(chosen)
 
 
 def test_names_the_extensions_that_were_compiled_against_torch() -> None:
@@ -252,11 +286,22 @@ def test_removes_the_build_of_conda_first() -> None:
 
     assert find_torch_remedy(wish, KB).commands == (
         "conda remove --prefix /opt/env cpuonly pytorch torchvision",
-        "/opt/env/bin/python -m pip install --force-reinstall torch==1.4.0 torchvision==0.5.0",
+        "/opt/env/bin/python -m pip install torch==1.4.0 torchvision==0.5.0",
     )
 
 
-@pytest.mark.parametrize(("kind", "option"), [("bare site-packages", "--target"), ("conda", "--prefix")])
+def test_replaces_a_build_without_a_tag_and_nothing_else() -> None:
+    remedy = find_torch_remedy(a_wish("1.4.0+cpu", "7.5", python="3.7.16"), KB)
+
+    # pip takes the other build for installed; without --no-deps it would bring the newest NumPy.
+    assert remedy.commands == ("/opt/env/bin/python -m pip install --force-reinstall --no-deps torch==1.4.0",)
+
+
+# pip with --prefix uninstalls from the Python that it runs in, unless it is told to ignore what is installed there.
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [("bare site-packages", "--upgrade --target"), ("conda", "--ignore-installed --prefix")],
+)
 def test_installs_from_outside_where_there_is_no_interpreter(kind: str, option: str) -> None:
     environment = an_environment(interpreter=Unavailable("not here"), prefix="/srv/old packages", kind=kind)
     wish = TorchWish(installed=a_torch("2.13.0+cpu"), capability=ComputeCapability(8, 9), environment=environment)
@@ -264,8 +309,55 @@ def test_installs_from_outside_where_there_is_no_interpreter(kind: str, option: 
     assert (
         find_torch_remedy(wish, KB)
         .commands[0]
-        .startswith(f"python3.10 -m pip install --upgrade {option} '/srv/old packages' torch==")
+        .startswith(f"python3.10 -m pip install {option} '/srv/old packages' torch==")
     )
+
+
+USER_SITE = "/home/user/.local/lib/python3.10/site-packages"
+
+
+def a_wish_with_torch_in(
+    folder: str, origin: str, *, kind: str = "conda", distributions: tuple[Distribution, ...] = ()
+) -> TorchWish:
+    search_path = (SearchEntry(path=folder, origin=origin), *an_environment().search_path)
+    return TorchWish(
+        installed=a_torch("1.13.1+cu117", root=f"{folder}/torch"),
+        capability=ComputeCapability(9, 0),
+        environment=an_environment(kind=kind, search_path=search_path),
+        distributions=distributions,
+    )
+
+
+def test_keeps_the_user_site_out_before_it_installs_into_a_conda_environment() -> None:
+    """Reinstalling alone is the advice that does not help: the copy in the user site still comes first."""
+    remedy = find_torch_remedy(a_wish_with_torch_in(USER_SITE, "user site"), KB)
+
+    assert remedy.summary.startswith(f"torch lies in {USER_SITE} (user site), before the environment's own packages")
+    assert remedy.commands[0] == "export PYTHONNOUSERSITE=1"
+    assert requirements_of(remedy) == "torch==2.0.1+cu118"
+
+
+def test_uncovers_the_torch_that_the_environment_has() -> None:
+    """https://github.com/PKU-YuanGroup/Open-Sora-Plan/issues/39."""
+    hidden = a_distribution("torch", "2.1.2+cu121", shadowed_by=f"{USER_SITE}/torch-1.13.1+cu117.dist-info")
+    remedy = find_torch_remedy(a_wish_with_torch_in(USER_SITE, "user site", distributions=(hidden,)), KB)
+
+    assert remedy.summary.endswith("the environment's own torch 2.1.2+cu121 comes to light; check it then")
+    assert remedy.commands == ("export PYTHONNOUSERSITE=1",)
+
+
+def test_takes_a_folder_out_of_pythonpath() -> None:
+    remedy = find_torch_remedy(a_wish_with_torch_in("/srv/shared", "PYTHONPATH", kind="venv"), KB)
+
+    assert "torch lies in /srv/shared (PYTHONPATH)" in remedy.summary
+    assert "take it out of PYTHONPATH" in remedy.summary
+    assert requirements_of(remedy) == "torch==2.0.1+cu118"
+
+
+def test_installs_where_the_user_site_comes_later_or_pip_installs_to_it() -> None:
+    remedy = find_torch_remedy(a_wish_with_torch_in(USER_SITE, "user site", kind="system"), KB)
+
+    assert len(remedy.commands) == 1
 
 
 def test_knows_no_build_for_a_card_that_torch_never_served() -> None:
