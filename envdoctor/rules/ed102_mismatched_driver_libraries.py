@@ -69,8 +69,7 @@ def _is_stale_libcuda(library: CudaLibrary, module: DriverRelease | None) -> boo
 def _remedy(host: Host | None) -> Remedy:
     if host and host.container:
         return Remedy(
-            summary="create the container anew, so that it gets the libraries of the driver that the host has now",
-            needs_admin=True,
+            summary="create the container anew, so that it gets the libraries of the driver that the host has now"
         )
     return Remedy(
         summary="reboot the host, which loads the kernel module of the installed driver",

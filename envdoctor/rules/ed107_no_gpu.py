@@ -41,10 +41,7 @@ def no_gpu(nvml: NvmlSession, host: Host, torch: TorchBuild | None = None) -> Co
     yield Finding(
         message=message,
         evidence=(evidence, Evidence(source="/sys/bus/pci/devices", value=_describe_bus(host))),
-        remedy=Remedy(
-            summary="name the card that the job will get, and envdoctor judges for it",
-            commands=("envdoctor check --gpu 4090",),
-        ),
+        remedy=Remedy(summary="name the card that the job will get: add `--gpu 4090`, say, to this command"),
     )
 
 

@@ -53,7 +53,7 @@ def _errors(health: GpuHealth) -> tuple[str, ...] | Unavailable | None:
 
 def _conclude(alike: tuple[Gpu, ...], errors: tuple[str, ...]) -> Finding:
     if _FAILED_REMAP in errors:
-        remedy = Remedy(summary="use another GPU; this one is due for replacement", needs_admin=True)
+        remedy = Remedy(summary="use another GPU; this one is due for replacement")
     else:
         remedy = Remedy(
             summary="use another GPU; the owner of the host resets this one when nothing runs on it",

@@ -62,7 +62,7 @@ def gpu_dropped_by_driver(
                 Evidence(source=card.source, value=f"compute capability {capability}"),
                 Evidence(source="NVIDIA's table of drivers and architectures", value=f"{capability} ends with R{last}"),
             ),
-            remedy=Remedy(summary=f"use a host with a driver of branch R{last} or older", needs_admin=True),
+            remedy=Remedy(summary=f"use a host with a driver of branch R{last} or older"),
             gpus=card.indices,
         )
 

@@ -51,6 +51,6 @@ def gpu_newer_than_driver(driver: Driver, gpus: tuple[Gpu, ...], kb: KnowledgeBa
                     value=f"{capability} begins with CUDA {kb.first_toolkit(capability)}, which came with R{first}",
                 ),
             ),
-            remedy=Remedy(summary=f"use a host with driver {first} or newer", needs_admin=True),
+            remedy=Remedy(summary=f"use a host with driver {first} or newer"),
             gpus=(gpu.index,),
         )
