@@ -17,7 +17,7 @@ class BinaryError(EnvdoctorError):
     """The bytes are not what their format demands; the offset counts from the start of the file or member."""
 
     def __init__(self, reason: str, offset: int) -> None:
-        super().__init__(f"{reason} at offset {offset:#x}")
+        super().__init__(f"{reason} at offset {offset:#x}" if offset else reason)
         self.reason = reason
         self.offset = offset
 
@@ -46,7 +46,7 @@ class Reader(ABC):
         """
         found = self.peek(offset, size)
         if len(found) != size:
-            raise TruncatedError(f"{size} bytes expected in a file of {self.size} bytes", offset)
+            raise TruncatedError(f"cut off after {self.size} bytes: {size} more expected", offset)
         return found
 
     def unpack(self, layout: struct.Struct, offset: int) -> tuple[Any, ...]:

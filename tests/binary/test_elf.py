@@ -122,11 +122,11 @@ def test_more_sections_than_the_header_can_count_are_read(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "reason", "offset"),
     [
-        (b"", "6 bytes expected in a file of 0 bytes", 0),
+        (b"", "cut off after 0 bytes: 6 more expected", 0),
         (b"#!/bin/sh\n", "not an ELF file", 0),
         (b"\x7fELF\x01\x01" + bytes(58), "a 32-bit ELF file", 4),
         (b"\x7fELF\x02\x02" + bytes(58), "a big-endian ELF file", 5),
-        (LIBRARY[:40], "64 bytes expected in a file of 40 bytes", 0),
+        (LIBRARY[:40], "cut off after 40 bytes: 64 more expected", 0),
     ],
     ids=["empty", "script", "32-bit", "big-endian", "cut in its header"],
 )
@@ -138,7 +138,7 @@ def test_what_is_no_such_file_is_refused_with_the_reason(content: bytes, reason:
 
 
 def test_a_truncated_library_says_that_its_section_table_is_missing() -> None:
-    with pytest.raises(TruncatedError, match="expected in a file of 20000 bytes"):
+    with pytest.raises(TruncatedError, match="cut off after 20000 bytes"):
         _ = parse(LIBRARY[:20_000]).sections
 
 

@@ -29,10 +29,10 @@ def test_a_library_tells_its_containers_size_and_needs() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "an empty file at offset 0x0"),
+        (b"", "an empty file"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a Git LFS pointer"),
-        (LIBRARY.read_bytes()[:30_000], "bytes expected in a file of 30000 bytes"),
-        (b"\x7fELF", "6 bytes expected in a file of 4 bytes"),
+        (LIBRARY.read_bytes()[:30_000], "cut off after 30000 bytes"),
+        (b"\x7fELF", "cut off after 4 bytes: 6 more expected"),
     ],
     ids=["empty", "LFS pointer", "truncated", "cut in its header"],
 )
