@@ -87,11 +87,16 @@ class _Walk:
         waiting = [(self._top, 0)]
         while waiting:
             items, depth = waiting.pop()
-            for item in _sorted(item for item in items if self.pattern.search(item.name)):
+            files = _sorted(item for item in items if self.pattern.search(item.name))
+            for item in files if self._holds_modules(items, depth) else ():
                 if self._is_loadable(item.name):
                     yield Library(item.path, self.entry.path, os.path.relpath(item.path, self.entry.path))
             folders = _sorted(item for item in items if item.is_dir())
             waiting += ((below, depth + 1) for item in folders if (below := self._enter(item, depth)))
+
+    def _holds_modules(self, items: list[os.DirEntry[str]], depth: int) -> bool:
+        """Tell folders of modules from folders of test data, below the top of a source root."""
+        return depth == 0 or not self._is_source or any(item.name.endswith(".py") for item in items)
 
     def _is_loadable(self, name: str) -> bool:
         """Tell extension modules for another interpreter, which source roots and some wheels hold as well."""

@@ -184,11 +184,15 @@ def test_modules_of_a_source_root_are_found(place: str, tmp_path: Path) -> None:
     for folder in ("x", "x/ops", "x/ops/deep", "x/ops/deep/er"):
         package(tmp_path / folder)
     put(tmp_path / place)
+    (tmp_path / "lib" / "pointops").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "lib" / "pointops" / "setup.py").touch()
 
     assert names(find(source(tmp_path))) == ["_C.so"]
 
 
-@pytest.mark.parametrize("place", ["build/x/_C.so", "data/train/n01440764/_C.so", "my-runs/_C.so", ".git/_C.so"])
+@pytest.mark.parametrize(
+    "place", ["build/x/_C.so", "data/train/n01440764/_C.so", "my-runs/_C.so", ".git/_C.so", "fixtures/binaries/t1.so"]
+)
 def test_data_and_build_folders_of_a_source_root_are_not_entered(place: str, tmp_path: Path) -> None:
     put(tmp_path / place)
 
