@@ -27,7 +27,7 @@ $(STAMPS)/torch: $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet '$(TORCH_FOR_TESTS)'
 	@touch $@
 
-check: $(STAMPS)/torch  ## examine this machine's environment for an RTX 4090 and an RTX A6000
+check: $(STAMPS)/torch  ## set up, and examine the environment made here for an RTX 4090 and an RTX A6000
 	@$(BIN)/envdoctor check --python $(BIN)/python --gpu 4090 --gpu a6000 || test $$? -eq 1
 
 test: $(STAMPS)/torch  ## run the tests
