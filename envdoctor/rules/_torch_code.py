@@ -101,9 +101,10 @@ def _show(torch: TorchBuild, coverage: Coverage, way: Way, target: Target) -> It
     if isinstance(torch.arch_list, tuple) and torch.arch_list:
         yield Evidence(source=torch.arch_list_source, value=format_arch_list(torch.arch_list))
     if way is not Way.NATIVE and count(coverage):
-        through_ptx = f", {coverage.jit} more through PTX" if coverage.jit else ""
-        found = f"{coverage.native} of {count(coverage)} kernel containers run on {target.compute_capability}"
-        yield Evidence(source="libraries of torch", value=found + through_ptx)
+        code = "machine code" if coverage.jit else "code"
+        found = f"{coverage.native} of {count(coverage)} kernel containers have {code} for {target.compute_capability}"
+        with_ptx = f", {coverage.jit} have PTX for it" if coverage.jit else ""
+        yield Evidence(source="libraries of torch", value=found + with_ptx)
 
 
 def _why_unknown(torch: TorchBuild, libraries: tuple[DeviceCode, ...], coverage: Coverage) -> str:

@@ -68,8 +68,7 @@ def torch_without_code_for_gpu(
             host=host,
         )
         yield Finding(
-            message=f"torch {torch.version} has no code for {devices}: `torch.cuda.is_available()` is True, "
-            "but every kernel fails",
+            message=f"torch {torch.version} has no code for {devices}: every kernel fails there",
             evidence=(*devices.evidence, *code.evidence),
             remedy=find_torch_remedy(wish, kb),
             gpus=devices.indices,

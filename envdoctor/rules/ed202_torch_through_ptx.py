@@ -84,5 +84,5 @@ def _old_libraries(torch: TorchBuild, devices: Devices, kb: KnowledgeBase) -> It
     if first and built_with and built_with < first:
         yield Evidence(
             source=f"CUDA {built_with}",
-            value=f"its cuBLAS and cuDNN may fail: {devices.compute_capability} is known from CUDA {first} on",
+            value=f"its cuBLAS and cuDNN may fail: the first CUDA that knows {devices.compute_capability} is {first}",
         )

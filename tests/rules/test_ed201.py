@@ -100,7 +100,7 @@ def test_counts_the_containers_as_second_evidence(kb: KnowledgeBase) -> None:
         torch=a_torch("1.10.2+cu102", TORCH_1_10), gpus=(a_gpu("8.9"),), device_code=(TORCH_1_10_LIBRARY,), kb=kb
     )
 
-    assert "0 of 961 kernel containers run on 8.9" in [evidence.value for evidence in finding.evidence]
+    assert "0 of 961 kernel containers have code for 8.9" in [evidence.value for evidence in finding.evidence]
 
 
 def test_is_not_misled_by_the_architectures_of_libraries_linked_into_torch(kb: KnowledgeBase) -> None:
