@@ -91,7 +91,7 @@ class _Walk:
             for item in files if self._holds_modules(items, depth) else ():
                 if self._is_loadable(item.name):
                     yield Library(item.path, self.entry.path, os.path.relpath(item.path, self.entry.path))
-            folders = _sorted(item for item in items if item.is_dir())
+            folders = _sorted(item for item in items if _is_folder(item))
             waiting += ((below, depth + 1) for item in folders if (below := self._enter(item, depth)))
 
     def _holds_modules(self, items: list[os.DirEntry[str]], depth: int) -> bool:
@@ -155,6 +155,13 @@ def _list(folder: str) -> list[os.DirEntry[str]]:
             return list(items)
     except OSError:  # the interpreter cannot list it either; for folders of the search path the environment says so
         return []
+
+
+def _is_folder(item: os.DirEntry[str]) -> bool:
+    try:
+        return item.is_dir()
+    except OSError:  # a loop of links, or a link into a folder that is locked
+        return False
 
 
 def _sorted(items: Iterable[os.DirEntry[str]]) -> list[os.DirEntry[str]]:

@@ -130,6 +130,23 @@ def test_a_link_to_a_folder_above_itself_does_not_hang(tmp_path: Path) -> None:
     assert names(find(tmp_path)) == ["_C.so"]
 
 
+def test_a_loop_of_links_hides_nothing_else(tmp_path: Path) -> None:
+    put(tmp_path / "x" / "a.so")
+    (tmp_path / "x" / "loop").symlink_to("loop")
+    (tmp_path / "~loop").symlink_to("~loop")
+
+    assert names(find(tmp_path)) == ["a.so"]
+
+
+def test_a_link_into_a_locked_folder_hides_nothing_else(unprivileged: Path) -> None:
+    put(unprivileged / "x" / "a.so")
+    (unprivileged / "locked" / "inner").mkdir(parents=True)
+    (unprivileged / "locked").chmod(0)
+    (unprivileged / "x" / "link").symlink_to(unprivileged / "locked" / "inner")
+
+    assert names(find(unprivileged)) == ["a.so"]
+
+
 def test_a_linked_package_is_entered(tmp_path: Path) -> None:
     put(package(tmp_path / "store" / "x") / "_C.so")
     (tmp_path / "site").mkdir()
