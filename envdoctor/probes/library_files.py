@@ -125,9 +125,10 @@ class _Walk:
         return below if self._is_code(name, below, depth) else []
 
     def _is_followed(self, link: str) -> bool:
-        """Follow a link to a folder once: it may lead to a folder above itself."""
+        """Follow a link to a folder once, and none to a folder above the search path: others live there."""
         target = os.path.realpath(link)
-        is_new = target not in self._followed
+        is_above = os.path.realpath(self.entry.path).startswith(os.path.join(target, ""))
+        is_new = target not in self._followed and not is_above
         self._followed.add(target)
         return is_new
 

@@ -147,6 +147,15 @@ def test_a_link_into_a_locked_folder_hides_nothing_else(unprivileged: Path) -> N
     assert names(find(unprivileged)) == ["a.so"]
 
 
+def test_a_link_to_a_folder_above_the_search_path_is_not_entered(tmp_path: Path) -> None:
+    put(tmp_path / "site" / "x" / "a.so")
+    put(tmp_path / "other" / "b.so", OTHER_LIBRARY)
+    (tmp_path / "site" / "up").symlink_to("..")
+    (tmp_path / "site" / "root").symlink_to("/")
+
+    assert names(find(tmp_path / "site")) == ["a.so"]
+
+
 def test_a_linked_package_is_entered(tmp_path: Path) -> None:
     put(package(tmp_path / "store" / "x") / "_C.so")
     (tmp_path / "site").mkdir()
