@@ -18,6 +18,7 @@ from envdoctor.kb.tables import (
     GpuRow,
     MeasuredRow,
     MinimumDriverRow,
+    OwnBuildRow,
     PackageNeedRow,
     PtxRow,
     RateRow,
@@ -284,6 +285,11 @@ class KnowledgeBase:
     def cuda_parts(self) -> tuple[CudaPartRow, ...]:
         """Return the extension modules that builds with CUDA have, by project."""
         return self._rows("cuda_parts.toml", "cuda_part", CudaPartRow)
+
+    def own_build(self, distribution: str) -> OwnBuildRow | None:
+        """Return why a project cannot be built for a GPU as others are; None when it can, as far as is known."""
+        rows = self._rows("cuda_parts.toml", "own_build", OwnBuildRow)
+        return next((row for row in rows if distribution in row.distributions), None)
 
     # --- packages ------------------------------------------------------------------------------------------------
 

@@ -238,6 +238,14 @@ class CudaPartRow(Row):
     beside: str = ""  # pattern of a path that shows that a module is missing; without it, absence shows nothing
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBuildRow(Row):
+    """Projects that are compiled against torch, but not for the GPUs that ``TORCH_CUDA_ARCH_LIST`` names."""
+
+    distributions: tuple[str, ...]
+    reason: str
+
+
 # --- needs.toml --------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from envdoctor.model.facts import Gpu, Variable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Undecided
 from envdoctor.model.rule import Conclusions
 from envdoctor.model.visibility import find_visible_gpus
+from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._alike import describe
 
 
@@ -40,8 +41,8 @@ def describe_gpus(gpus: tuple[Gpu, ...]) -> str:
     """Name GPUs in a message, by number: those of one model together, named cards without a number."""
     names = dict.fromkeys(gpu.name for gpu in _by_number(gpus))
     if all(gpu.is_named for gpu in gpus):
-        return " and ".join(names)
-    return " and ".join(describe([gpu for gpu in gpus if gpu.name == name]) for name in names)
+        return enumerate_all(names)
+    return enumerate_all(describe([gpu for gpu in gpus if gpu.name == name]) for name in names)
 
 
 def capabilities_of(gpus: tuple[Gpu, ...]) -> tuple[ComputeCapability, ...]:

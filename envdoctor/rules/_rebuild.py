@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
-from envdoctor.model.facts import Distribution, TorchBuild
+from envdoctor.model.facts import Distribution, Environment, TorchBuild
 from envdoctor.model.finding import Remedy
+from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._coverage import DistributionCoverage, Installed, short_path
 
 
@@ -25,29 +26,38 @@ def extension_remedy(
         )
     if extension.is_compiled_against_torch:
         return rebuild_remedy(extension.name, capabilities, installed, kb)
-    wanted = " and ".join(map(str, capabilities))
-    return Remedy(summary=f"install a release of {extension.name} that was built for {wanted}")
+    return Remedy(summary=f"install a release of {extension.name} that was built for {enumerate_all(capabilities)}")
 
 
 def rebuild_remedy(
     name: str, capabilities: tuple[ComputeCapability, ...], installed: Installed, kb: KnowledgeBase
 ) -> Remedy:
     """Say how to build a distribution that is compiled against torch anew, for devices of *capabilities*."""
-    wanted = " and ".join(map(str, capabilities))
+    wanted = enumerate_all(capabilities)
+    if own := kb.own_build(name):
+        return Remedy(summary=f"install a release or a build of {name} that has code for {wanted}: {own.reason}")
     archs = _find_build_archs(installed.torch, capabilities, kb)
     source = _find_source(name, installed.distributions)
-    if not archs or not source or installed.torch is None:
+    python = _find_python(installed.environment)
+    if not archs or not source or not python or installed.torch is None:
         return Remedy(summary=f"build {name} for {wanted}, or install a wheel of it that has such code")
-    arch_list = ";".join(str(arch.capability) for arch in archs)
-    interpreter = installed.environment.interpreter if installed.environment else None
-    python = shlex.quote(interpreter) if isinstance(interpreter, str) else "python"
+    serving = [arch.capability for arch in archs]
+    by_others = "" if set(serving) >= set(capabilities) else f" (code for {enumerate_all(serving)} runs there)"
+    arch_list = ";".join(map(str, serving))
     variables = f"FORCE_CUDA=1 TORCH_CUDA_ARCH_LIST={shlex.quote(arch_list)}"
     options = "--no-build-isolation --no-cache-dir --no-deps --force-reinstall"
     return Remedy(
-        summary=f"build {name} for {wanted}, with the nvcc of CUDA {installed.torch.build_cuda_version} as torch was, "
-        "or install a wheel of it that has such code",
+        summary=f"build {name} for {wanted}{by_others}, with the nvcc of CUDA {installed.torch.build_cuda_version} as "
+        "torch was, or install a wheel of it that has such code",
         commands=(f"{variables} {python} -m pip install {options} {source}",),
     )
+
+
+def _find_python(environment: Environment | None) -> str:
+    """Return how to start the interpreter that a build needs; empty when it is not here."""
+    if environment is None:
+        return "python"
+    return shlex.quote(environment.interpreter) if isinstance(environment.interpreter, str) else ""
 
 
 def _find_build_archs(

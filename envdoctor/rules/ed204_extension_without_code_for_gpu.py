@@ -6,6 +6,7 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Distribution, Driver, Environment, Gpu, Host, TorchBuild, Variable
 from envdoctor.model.finding import Evidence, Finding, Severity, Undecided
 from envdoctor.model.rule import Conclusions, rule
+from envdoctor.model.versions import DriverRelease
 from envdoctor.rules._coverage import (
     DistributionCoverage,
     Installed,
@@ -67,13 +68,13 @@ def extension_without_code_for_gpu(
                 first = extension.unreadable[0]
                 yield Undecided(f"whether {extension.name} has code: {short_path(first.library)}: {first.unreadable}")
                 continue
+            newer_ptx = tuple(_name_newer_ptx(extension, target, kb))
+            if newer_ptx and driver and _is_too_old_for_torch(driver, torch, kb):
+                continue  # ED101 speaks first: under the driver that torch needs the PTX may well do
+            what, why = ("only PTX", ", too new for the driver") if newer_ptx else ("no code", "")
             yield Finding(
-                message=f"{extension.name} has no code for {devices}: its kernels fail there",
-                evidence=(
-                    *devices.evidence,
-                    *describe_libraries(extension.libraries),
-                    *_name_newer_ptx(extension, target, kb),
-                ),
+                message=f"{extension.name} has {what} for {devices}{why}: its kernels fail there",
+                evidence=(*devices.evidence, *describe_libraries(extension.libraries), *newer_ptx),
                 remedy=extension_remedy(extension, (devices.compute_capability, *devices.beside), installed, kb),
                 gpus=devices.indices,
             )
@@ -86,3 +87,9 @@ def _name_newer_ptx(extension: DistributionCoverage, target: Target, kb: Knowled
     any_driver = Target(compute_capability=target.compute_capability)
     if any(cover(one.code, any_driver, kb).jit for one in extension.libraries):
         yield Evidence(source="driver", value=f"compiles PTX up to {target.ptx_isa}; that of the library is newer")
+
+
+def _is_too_old_for_torch(driver: Driver, torch: TorchBuild | None, kb: KnowledgeBase) -> bool:
+    cuda = torch.build_cuda_version if torch else None
+    release = driver.release_version
+    return cuda is not None and isinstance(release, DriverRelease) and kb.driver_runs(release, cuda) is False

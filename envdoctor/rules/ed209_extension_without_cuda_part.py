@@ -53,21 +53,14 @@ def extension_without_cuda_part(
         yield Finding(
             message=f"{name} was built without its CUDA part: it lacks {', '.join(part.expected for part in parts)}",
             evidence=tuple(Evidence(source=short_path(part.library), value=part.evidence) for part in parts),
-            remedy=_remedy(name, parts, capabilities_of(visible), installed, kb),
+            remedy=_remedy(name, capabilities_of(visible), installed, kb),
             gpus=tuple(gpu.index for gpu in visible),
         )
 
 
-def _remedy(
-    name: str,
-    parts: list[CpuOnlyExtension],
-    capabilities: tuple[ComputeCapability, ...],
-    installed: Installed,
-    kb: KnowledgeBase,
-) -> Remedy:
-    if any(part.expected.startswith("module") for part in parts):
-        # apex and its like build them only when they are asked for, in a way of their own.
-        return Remedy(summary=f"build {name} with its CUDA modules: a plain `pip install` of it leaves them out")
+def _remedy(name: str, capabilities: tuple[ComputeCapability, ...], installed: Installed, kb: KnowledgeBase) -> Remedy:
+    if own := kb.own_build(name):
+        return Remedy(summary=f"install a build of {name} that has its CUDA part: {own.reason}")
     if not capabilities:
         return Remedy(summary=f"build {name} with FORCE_CUDA=1 and TORCH_CUDA_ARCH_LIST set")
     return rebuild_remedy(name, capabilities, installed, kb)

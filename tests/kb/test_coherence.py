@@ -45,6 +45,7 @@ def all_rows(kb: KnowledgeBase) -> dict[str, tuple[Row, ...]]:
         "torch releases": tuple(kb.torch_releases.values()),
         "torch builds": kb.torch_build_groups,
         "torch indexes": kb.torch_indexes,
+        "CUDA parts": kb.cuda_parts(),
         "symptoms": kb.symptoms(),
     }
 

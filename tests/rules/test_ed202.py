@@ -63,7 +63,9 @@ def test_fires_by_the_containers_when_the_list_cannot_be_read(kb: KnowledgeBase)
     torch = replace(a_torch("1.0.0+cu90"), arch_list=Unavailable("no list"))
     [finding] = torch_through_ptx(torch=torch, gpus=(a_gpu("8.6"),), device_code=(library,), kb=kb)
 
-    assert "0 of 592 kernel containers have machine code for 8.6, 309 have PTX for it" in [one.value for one in finding.evidence]
+    assert "0 of 592 kernel containers have machine code for 8.6, 309 have PTX for it" in [
+        one.value for one in finding.evidence
+    ]
 
 
 @pytest.mark.parametrize(("release", "fires"), [("470.82.01", True), ("440.33.01", False)])

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.model.facts import DeviceCode, LibraryRole
+from envdoctor.model.facts import DeviceCode, LibraryRole, Unavailable
 from envdoctor.model.finding import NotApplicable, Undecided
 from envdoctor.rules.ed204_extension_without_code_for_gpu import extension_without_code_for_gpu
 from tests.builders import (
@@ -149,6 +149,26 @@ def test_counts_ptx_only_if_the_driver_compiles_it(driver: str, fires: bool, kb:
     assert all(finding.evidence[-1].source == "driver" for finding in findings)
 
 
+def test_tells_ptx_that_is_too_new_from_no_code(kb: KnowledgeBase) -> None:
+    library = a_library(a_container("sm_80 compute_90", ptx_isa="8.5"))
+    [finding] = extension_without_code_for_gpu(device_code=(library,), gpus=(BLACKWELL,), driver=a_driver(), kb=kb)
+
+    assert finding.message == (
+        "mmcv has only PTX for GPU 0 (NVIDIA GeForce RTX 5090), too new for the driver: its kernels fail there"
+    )
+
+
+def test_says_nothing_of_ptx_under_a_driver_that_torch_cannot_use_either(kb: KnowledgeBase) -> None:
+    """https://github.com/daniilidis-group/neural_renderer/issues/121: the driver comes first (ED101)."""
+    library = a_library(a_container("sm_52 compute_52", ptx_isa="6.5"))
+    old = a_driver("418.87.00")
+    torch = a_torch("1.7.1+cu102", "sm_37 sm_50 sm_60 sm_70")
+
+    assert not extension_without_code_for_gpu(
+        device_code=(library,), gpus=(a_gpu("6.1"),), torch=torch, driver=old, kb=kb
+    )
+
+
 def test_lists_the_first_libraries_of_many(kb: KnowledgeBase) -> None:
     code = tuple(a_library_of("apex", f"module_{number}.so", "sm_70") for number in "abcdefg")
     [finding] = extension_without_code_for_gpu(device_code=code, gpus=(a_gpu(),), kb=kb)
@@ -252,6 +272,7 @@ def test_builds_for_the_architectures_that_torch_itself_has(kb: KnowledgeBase) -
     )[:1]
 
     assert finding.remedy is not None
+    assert "build mmcv for 8.9 and 8.0 (code for 8.0 and 8.6 runs there)" in finding.remedy.summary
     assert "TORCH_CUDA_ARCH_LIST='8.0;8.6'" in finding.remedy.commands[0]
     assert shlex.split(finding.remedy.commands[0])
 
@@ -271,6 +292,36 @@ def test_offers_no_command_where_the_source_is_not_known(changes: dict[str, str]
         gpus=(BLACKWELL,),
         torch=TORCH_2_7,
         distributions=(a_distribution(**({"name": "mmcv", "version": "2.1.0"} | changes)),),
+        kb=kb,
+    )
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ()
+
+
+@pytest.mark.parametrize("name", ["flash-attn", "apex", "vllm"])
+def test_offers_no_command_that_would_build_the_same_again(name: str, kb: KnowledgeBase) -> None:
+    library = a_library_of(name, f"{name}/_C.so", "sm_80 sm_90", needed=("libc10.so",))
+    [finding] = extension_without_code_for_gpu(
+        device_code=(library,),
+        gpus=(BLACKWELL,),
+        torch=TORCH_2_7,
+        distributions=(a_distribution(name, "0.1"),),
+        kb=kb,
+    )
+
+    assert finding.remedy is not None
+    assert f"install a release or a build of {name} that has code for 12.0: " in finding.remedy.summary
+    assert finding.remedy.commands == ()
+
+
+def test_offers_no_command_for_an_interpreter_that_is_not_here(kb: KnowledgeBase) -> None:
+    [finding] = extension_without_code_for_gpu(
+        device_code=(MMCV,),
+        gpus=(BLACKWELL,),
+        torch=TORCH_2_7,
+        environment=an_environment(interpreter=Unavailable("not here")),
+        distributions=(a_distribution("mmcv", "2.1.0"),),
         kb=kb,
     )
 

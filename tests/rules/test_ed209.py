@@ -41,7 +41,22 @@ def test_leaves_the_way_to_build_missing_modules_to_the_project(kb: KnowledgeBas
 
     assert finding.message.endswith("it lacks module `amp_C`, module `fused_layer_norm_cuda`")
     assert finding.remedy is not None
+    assert finding.remedy.summary.endswith("a plain `pip install` leaves its CUDA modules out")
     assert finding.remedy.commands == ()
+
+
+def test_forces_the_modules_that_a_build_leaves_out_where_it_sees_no_gpu(kb: KnowledgeBase) -> None:
+    missing = a_cpu_only_extension(distribution="torch-scatter", expected="module `torch_scatter._scatter_cuda`")
+    [finding] = extension_without_cuda_part(
+        cpu_only_extensions=(missing,),
+        gpus=(a_gpu("8.6"),),
+        torch=a_torch("2.1.2+cu121"),
+        distributions=(a_distribution("torch-scatter", "2.1.2"),),
+        kb=kb,
+    )
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands[0].startswith("FORCE_CUDA=1 TORCH_CUDA_ARCH_LIST=8.6 ")
 
 
 def test_gives_one_finding_to_each_distribution(kb: KnowledgeBase) -> None:
