@@ -41,6 +41,7 @@ class Scan:
 
     cards: "tuple[GpuModel, ...]"
     files: tuple[ScannedFile, ...]
+    deep: bool  # data sections were searched too
 
     @property
     def unreadable(self) -> tuple[ScannedFile, ...]:
@@ -56,7 +57,8 @@ def scan(paths: Iterable[str], gpus: tuple[str, ...], *, deep: bool) -> Scan:
 
     """
     scanner = _Scanner(cards=_find_cards(gpus), deep=deep)
-    return Scan(cards=scanner.cards, files=tuple(file for path in paths for file in scanner.scan(path)))
+    files = tuple(file for path in paths for file in scanner.scan(path))
+    return Scan(cards=scanner.cards, files=files, deep=deep)
 
 
 def _find_cards(names: tuple[str, ...]) -> "tuple[GpuModel, ...]":

@@ -5,6 +5,7 @@ The `import` lines of .pth files are code, and are not run: those of the known k
 
 import ast
 import os
+import textwrap
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ _HARMLESS = re.compile(r"distutils-precedence\.pth|_virtualenv\.pth|a1_coverage\
 _TO_THE_FRONT = "sys.__egginsert"
 _BYTE_ORDER_MARK = "\ufeff"
 _IMPORT = ("import ", "import\t")
+_LONGEST_QUOTE = 60
 _LARGEST_PTH = 1 << 20
 _MOST_NAMED = 5
 # The first patch releases whose site module passes over .pth files with a leading dot (gh-113659).
@@ -108,7 +110,9 @@ def _read_pth(path: Path, version: tuple[int, ...]) -> _Pth:
     is_known = all(hook.is_clear for hook in hooks) or _HARMLESS.fullmatch(path.name) or _TO_THE_FRONT in text
     notes = [f"`{path}` {oddity}"] if oddity else []
     notes += _note_missing(path, [target for target, exists in targets.items() if not exists])
-    notes += [] if is_known else [f"`{path}` runs code at every start, which was not followed: {imports[0][:60]}"]
+    if not is_known:
+        code = textwrap.shorten(imports[0], _LONGEST_QUOTE, placeholder=" …")
+        notes.append(f"`{path}` runs code at every start, which was not followed: {code}")
     return _Pth(
         folders=tuple(
             SearchEntry(path=target, origin=f".pth {path.name}") for target, exists in targets.items() if exists

@@ -23,6 +23,7 @@ SCHEMA = 1
 _LABEL_WIDTH = 12
 _TABLE_HEAD = "native/JIT/none"
 _NARROWEST_PATH = 30
+_RUNS_NOT = "does not run"
 
 
 def render_text(scan: Scan, width: int) -> str:
@@ -34,6 +35,8 @@ def render_text(scan: Scan, width: int) -> str:
         if file.is_telling:
             lines += [names[file.path], *_block(file, width), ""]
     lines += _tables(scan, names, width)
+    if not scan.deep and any(_verdict(coverage) == _RUNS_NOT for file in scan.files for coverage in file.coverage):
+        lines += ["some libraries keep code in their data too: --deep looks there", ""]
     lines += (f"error: {file.path}: {file.unreadable}" for file in scan.unreadable)
     lines.append(_summary(scan))
     return "".join(f"{line}\n" for line in lines)
@@ -149,7 +152,7 @@ def _verdict(coverage: "Coverage") -> str:
     if not (coverage.native or coverage.jit or coverage.none):
         return "no kernels"
     if coverage.none:
-        return "in part" if coverage.native or coverage.jit else "does not run"
+        return "in part" if coverage.native or coverage.jit else _RUNS_NOT
     if not coverage.jit:
         return "runs"
     return "runs, partly by JIT" if coverage.native else "runs by JIT"

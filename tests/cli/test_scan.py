@@ -65,7 +65,10 @@ def test_each_card_gets_its_counts_and_a_verdict(gpu: str, counts: list[int], ve
 
     assert [coverage["native"], coverage["jit"], coverage["none"]] == counts
     assert coverage["verdict"] == verdict
-    assert f"{counts[0]}/{counts[1]}/{counts[2]} {verdict}\n" in scan(LIBRARY, "--gpu", gpu).stdout
+    text = scan(LIBRARY, "--gpu", gpu).stdout
+    assert f"{counts[0]}/{counts[1]}/{counts[2]} {verdict}\n" in text
+    assert ("--deep" in text) is (verdict == "does not run")
+    assert "--deep" not in scan(LIBRARY, "--gpu", gpu, "--deep").stdout
 
 
 def test_a_container_for_each_architecture_runs_in_part(tmp_path: Path) -> None:
