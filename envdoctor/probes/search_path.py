@@ -5,8 +5,8 @@ The `import` lines of .pth files are code, and are not run: those of the known k
 
 import ast
 import os
-import textwrap
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
