@@ -76,7 +76,7 @@ def cpu_only_torch(
         evidence=(
             Evidence(source="torch/version.py", value=f"{torch.version}, cuda = None"),
             *_conda_evidence(distributions),
-            *(Evidence(source=gpu.source, value=gpu.name) for gpu in visible),
+            *dict.fromkeys(Evidence(source=gpu.source, value=gpu.name) for gpu in visible),
         ),
         remedy=find_torch_remedy(wish, kb) if wish else None,
         gpus=tuple(gpu.index for gpu in visible),
@@ -87,5 +87,8 @@ def _conda_evidence(distributions: tuple[Distribution, ...]) -> Iterator[Evidenc
     for one in distributions:
         if one.metadata_kind is not MetadataKind.CONDA_META:
             continue
-        if one.name == "cpuonly" or (one.name in {"pytorch", "libtorch"} and "cpu" in one.build):
-            yield Evidence(source="conda-meta", value=f"{one.name} {one.version} {one.build}".rstrip())
+        what = f"{one.name} {one.version} {one.build}".rstrip()
+        if one.name in {"cpuonly", "pytorch-cpu"} or (one.name, one.build) == ("pytorch-mutex", "cpu"):
+            yield Evidence(source="conda-meta", value=f"{what}, which makes conda choose CPU builds")
+        elif one.name in {"pytorch", "libtorch"} and "cpu" in one.build:
+            yield Evidence(source="conda-meta", value=what)

@@ -62,7 +62,7 @@ def torch_for_other_hardware(
         f"{describe_gpus(visible)}",
         evidence=(
             Evidence(source="torch/version.py", value=torch.version),
-            *(Evidence(source=gpu.source, value=gpu.name) for gpu in visible),
+            *dict.fromkeys(Evidence(source=gpu.source, value=gpu.name) for gpu in visible),
         ),
         remedy=find_torch_remedy(wish, kb) if wish else None,
         gpus=tuple(gpu.index for gpu in visible),

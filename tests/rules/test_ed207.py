@@ -29,6 +29,14 @@ def test_fires_once_for_all_named_cards(kb: KnowledgeBase) -> None:
     )
 
 
+def test_names_gpus_of_one_model_once(kb: KnowledgeBase) -> None:
+    gpus = tuple(a_gpu(index=index) for index in range(8))
+    [finding] = cpu_only_torch(torch=a_torch("2.13.0+cpu"), gpus=gpus, kb=kb)
+
+    assert finding.message.endswith("cannot use GPUs 0-7 (NVIDIA GeForce RTX 4090)")
+    assert [one.value for one in finding.evidence] == ["2.13.0+cpu, cuda = None", "NVIDIA GeForce RTX 4090"]
+
+
 @pytest.mark.parametrize("version", ["2.6.0+cu124", "2.6.0+rocm6.2"])
 def test_is_silent_about_other_builds(version: str, kb: KnowledgeBase) -> None:
     [conclusion] = cpu_only_torch.check(torch=a_torch(version), gpus=(a_gpu(),), kb=kb)
@@ -49,6 +57,7 @@ def test_names_what_conda_installed(kb: KnowledgeBase) -> None:
     distributions = (
         a_distribution("pytorch", "1.9.0", build="py3.8_cpu_0", metadata_kind=MetadataKind.CONDA_META),
         a_distribution("cpuonly", "2.0", build="0", metadata_kind=MetadataKind.CONDA_META),
+        a_distribution("pytorch-mutex", "1.0", build="cpu", metadata_kind=MetadataKind.CONDA_META),
         a_distribution("torch", "1.9.0", installer="conda", build="py3.8_cpu_0"),
     )
     [finding] = cpu_only_torch(
@@ -61,10 +70,11 @@ def test_names_what_conda_installed(kb: KnowledgeBase) -> None:
 
     assert [one.value for one in finding.evidence if one.source == "conda-meta"] == [
         "pytorch 1.9.0 py3.8_cpu_0",
-        "cpuonly 2.0 0",
+        "cpuonly 2.0 0, which makes conda choose CPU builds",
+        "pytorch-mutex 1.0 cpu, which makes conda choose CPU builds",
     ]
     assert finding.remedy is not None
-    assert finding.remedy.commands[0] == "conda remove --prefix /opt/env cpuonly pytorch"
+    assert finding.remedy.commands[0] == "conda remove --prefix /opt/env cpuonly pytorch pytorch-mutex"
     assert "torch==1.9.0+cu111" in finding.remedy.commands[1]
 
 
