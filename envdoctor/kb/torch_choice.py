@@ -238,7 +238,7 @@ def _reservations(row: TorchBuildRow, rows: list[TorchBuildRow], wish: TorchWish
         yield f"it needs driver {oldest} or newer"
         older = [one for one in rows if one.version == row.version and one.cuda.major < row.cuda.major]
         if older and (would_do := _oldest_driver(older[0], wish, kb)) != oldest:
-            yield f"{older[0].local_version} would do with {would_do}"
+            yield f"for an older one, from {would_do} on, take {older[0].local_version}"
     if row.uncertain:
         yield "that this build exists and has that code is not certain"
     nearer = min(rows, key=lambda row: _distance(row, wish))

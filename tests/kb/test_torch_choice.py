@@ -96,7 +96,7 @@ def test_asks_for_another_host_when_no_build_runs_on_the_driver() -> None:
 def test_names_the_driver_that_the_build_needs_when_none_is_known() -> None:
     remedy = find_torch_remedy(a_wish("2.13.0+cpu", "8.9"), KB)
 
-    assert "it needs driver 580 or newer; 2.13.0+cu126 would do with 525.60.13" in remedy.summary
+    assert "it needs driver 580 or newer; for an older one, from 525.60.13 on, take 2.13.0+cu126" in remedy.summary
 
 
 def test_says_which_python_has_a_build_when_this_one_has_none() -> None:
