@@ -7,6 +7,7 @@ from envdoctor import __version__
 from envdoctor.model.finding import Finding, Outcome, Report, Status
 from envdoctor.render import RenderOptions
 from envdoctor.render._summary import header, rule_counts, summary, verdicts
+from envdoctor.render.text import printable
 
 # What GitHub reads as markup in running text; an underscore inside a word is none.
 _MARKUP = re.compile(r"[\\<>|*\[\]]|(?<!\w)_|_(?!\w)")
@@ -49,7 +50,7 @@ def _finding(outcome: Outcome, finding: Finding) -> Iterator[str]:
     if finding.remedy.commands:
         yield ""
         yield "```sh"
-        yield from finding.remedy.commands
+        yield from map(printable, finding.remedy.commands)
         yield "```"
 
 
@@ -67,13 +68,13 @@ def _list(heading: str, outcomes: tuple[Outcome, ...]) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     """Keep text of foreign files from being read as markup; the code spans of our messages stay."""
-    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    parts = re.split(r"(`[^`]*`)", printable(" ".join(text.split())))
     return "".join(part if part.startswith("`") else _MARKUP.sub(r"\\\g<0>", part) for part in parts)
 
 
 def _code(text: str) -> str:
     """Write text as a code span: the fence is longer than any run of backticks inside (CommonMark, "Code spans")."""
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"

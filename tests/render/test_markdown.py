@@ -21,6 +21,7 @@ def rendered(message: str, value: str) -> str:
         ("a <b> is *c* | d", r"a \<b\> is \*c\* \| d"),
         ("`lib_x*.so` has _no_ code for sm_86", r"`lib_x*.so` has \_no\_ code for sm_86"),
         ("two\nlines", "two lines"),
+        ("a \x1b[31m red", r"a \\x1b\[31m red"),
     ],
 )
 def test_a_message_is_escaped_outside_its_code_spans(message: str, expected: str) -> None:
@@ -35,6 +36,7 @@ def test_a_message_is_escaped_outside_its_code_spans(message: str, expected: str
         ("`a`", "`` `a` ``"),
         ("``", "``` `` ```"),
         ("two\nlines", "`two lines`"),
+        ("\x1b[31m", r"`\x1b[31m`"),
     ],
 )
 def test_a_code_span_survives_backticks(value: str, expected: str) -> None:
