@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `envdoctor scan` imports this package, and asks the knowled
 T = TypeVar("T")
 
 _NAMED_CARDS = Unavailable(
-    "cards were named with --gpu: this machine's driver and devices say nothing about them", Absence.NOT_APPLICABLE
+    "the named cards are not in this machine: name the driver of their host with --driver", Absence.NOT_APPLICABLE
 )
 
 
