@@ -1,5 +1,6 @@
 """Options from `envdoctor.toml` or `[tool.envdoctor]` of `pyproject.toml`; the command line wins over both."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ def apply_configuration(ctx: click.Context, _param: click.Parameter, file: str |
         ConfigurationError: it holds an unknown key or a wrong value; the message names file and key.
 
     """
-    found = _read(Path(file)) if file else _find(Path.cwd())
+    found = _read(Path(file)) if file else _find()
     if found is None:
         return
     path, table = found
@@ -48,10 +49,15 @@ def _configurable(command: click.Command) -> Iterator[tuple[str, click.Option]]:
             yield max(param.opts, key=len).lstrip("-"), param
 
 
-def _find(start: Path) -> tuple[Path, dict[str, Any]] | None:
+def _find() -> tuple[Path, dict[str, Any]] | None:
+    try:
+        start = Path.cwd()
+    except OSError:  # it was deleted
+        return None
     for folder in (start, *start.parents):
         for name in ("envdoctor.toml", "pyproject.toml"):
-            if (folder / name).is_file() and (found := _read(folder / name)):
+            # `Path.is_file` raises where a folder on the way is locked.
+            if os.path.isfile(folder / name) and (found := _read(folder / name)):  # noqa: PTH113
                 return found
     return None
 
@@ -60,11 +66,11 @@ def _read(path: Path) -> tuple[Path, dict[str, Any]] | None:
     import tomli
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         document = tomli.loads(text)
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"{path}: {exc}") from exc
-    except tomli.TOMLDecodeError as exc:
+    except (ValueError, RecursionError) as exc:  # TOMLDecodeError is a ValueError; so is a number that is too long
         if path.name == "pyproject.toml" and "tool.envdoctor" not in text:
             return None  # broken, but none of ours: old repositories have such files
         raise ConfigurationError(f"{path}: {exc}") from exc
@@ -88,7 +94,7 @@ def _value(ctx: click.Context, option: click.Option, value: Any, *, where: str, 
     if not fits:
         raise ConfigurationError(f"{where}: not {expected}: {value!r}")
     if option.name in _PATHS and _is_path(value, option):
-        value = str(folder / Path(value).expanduser())
+        value = str(folder / os.path.expanduser(value))  # noqa: PTH111  `Path.expanduser` raises where there is no such user
     try:
         option.process_value(ctx, value)
     except click.UsageError as exc:

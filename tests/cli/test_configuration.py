@@ -124,6 +124,36 @@ def test_a_pyproject_whose_tool_is_no_table_has_nothing_for_us(folder: Path) -> 
     assert check().exception is None
 
 
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 10_000, "x = " + "{a = " * 10_000, "a" + ".a" * 10_000 + " = 1", "x = " + "1" * 10_000]
+)
+def test_what_no_parser_takes_is_named(text: str, folder: Path) -> None:
+    (folder / "envdoctor.toml").write_text(text)
+
+    assert str(check().exception).startswith(f"{folder / 'envdoctor.toml'}: ")
+
+
+def test_a_byte_order_mark_is_no_part_of_it(folder: Path) -> None:
+    (folder / "envdoctor.toml").write_text("\ufefffail-on = 'never'")
+
+    assert check().exception is None
+
+
+def test_a_current_folder_that_was_deleted_configures_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+
+    assert check().exception is None
+
+
+def test_a_home_of_nobody_is_a_path_that_does_not_exist(folder: Path) -> None:
+    (folder / "envdoctor.toml").write_text('prefix = "~nobody-of-that-name/venv"\n')
+    result = CliRunner().invoke(cli, ["check", "--gpu", "4090"], standalone_mode=False)
+
+    assert "~nobody-of-that-name/venv`, which does not exist" in str(result.exception)
+
+
 def test_a_broken_pyproject_without_our_table_stops_nobody(folder: Path) -> None:
     (folder / "pyproject.toml").write_text("[project]\nname = old-repo\n")
 
