@@ -18,9 +18,11 @@ from envdoctor.model.facts import (
     LibraryRole,
     TorchBuild,
     Unavailable,
+    Variable,
 )
 from envdoctor.model.finding import Evidence
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
+from envdoctor.rules import _bitsandbytes
 from envdoctor.rules._machine import LIBCUDA, winning_library
 
 # What tells variants of one library apart, of which a process loads one: the CUDA version that it was built with
@@ -45,6 +47,7 @@ class Installed:
     torch: TorchBuild | None
     distributions: tuple[Distribution, ...]
     environment: Environment | None = None
+    variables: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class LibraryCoverage:
 
     code: DeviceCode
     coverage: Coverage
-    other_variant: DeviceCode | None = None  # has machine code, but is for another CUDA version than torch's
+    other_variant: DeviceCode | None = None  # has machine code, but is for another CUDA version than that in use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,7 @@ class DistributionCoverage:
     name: str  # of the distribution; the folder for libraries that none owns
     libraries: tuple[LibraryCoverage, ...]
     unreadable: tuple[DeviceCode, ...]
+    chosen_by: str = ""  # the variable, with its value, that says which variant is loaded
 
     @property
     def total(self) -> Coverage:
@@ -74,6 +78,21 @@ class DistributionCoverage:
         """Whether torch's build helper decides what it is compiled for."""
         needed = (name for one in self.libraries for name in one.code.needed)
         return any(name.startswith(("libtorch", "libc10")) for name in needed)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What the libraries that count were built for, and why they count."""
+        chosen = (Evidence(source="environment", value=self.chosen_by),) if self.chosen_by else ()
+        return (*chosen, *describe_libraries(self.libraries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variants:
+    """Which variants of a library are loaded here, and which otherwise."""
+
+    loaded: Callable[[DeviceCode], bool]
+    otherwise: Callable[[DeviceCode], bool] = lambda _: True
+    chosen_by: str = ""
 
 
 def newest_ptx_isa(driver: Driver | None, host: Host | None, kb: KnowledgeBase) -> PtxIsaVersion | None:
@@ -130,12 +149,35 @@ def cover_extensions(
     for name, owned in _group_by(_owner, extensions).items():
         if _is_for_newer_gpus(name, versions.get(name), target, kb) or _goes_with_torch(name, installed, target, kb):
             continue
-        variants = _group_by(_without_variant, owned).values()
-        libraries = tuple(_best_variant(group, installed.torch, target, kb) for group in variants)
+        variants = _choose_variants(name, versions.get(name), extensions, installed)
+        if variants is None:
+            continue
+        groups = _group_by(_without_variant, owned).values()
+        libraries = tuple(_best_variant(group, variants, target, kb) for group in groups)
         with_kernels = tuple(one for one in libraries if count(one.coverage))
         unreadable = tuple(code for code in owned if code.unreadable)
         if with_kernels or unreadable:
-            yield DistributionCoverage(name=name, libraries=with_kernels, unreadable=unreadable)
+            yield DistributionCoverage(
+                name=name, libraries=with_kernels, unreadable=unreadable, chosen_by=variants.chosen_by
+            )
+
+
+def _choose_variants(
+    name: str, version: str | Unavailable | None, extensions: list[DeviceCode], installed: Installed
+) -> _Variants | None:
+    """Say which variants of its libraries a distribution loads; None where there is none that it would load (ED216)."""
+    torch, variables = installed.torch, installed.variables
+    choice = _bitsandbytes.choose(extensions, torch, version, variables) if name == _bitsandbytes.DISTRIBUTION else None
+    if choice is None:
+        return _Variants(loaded=lambda code: _is_built_for(code, torch))
+    if choice.loaded is None:
+        return None
+    default = _bitsandbytes.choose(extensions, torch, version, ())
+    if not choice.by_variable or default is None:
+        return _Variants(loaded=choice.loads)
+    return _Variants(
+        loaded=choice.loads, otherwise=default.loads, chosen_by=f"{_bitsandbytes.VARIABLE}={choice.wanted}"
+    )
 
 
 def without_special_code(library: LibraryCoverage, target: Target, kb: KnowledgeBase) -> Coverage:
@@ -220,13 +262,12 @@ def _can_be_linked_anew(code: DeviceCode, target: Target, kb: KnowledgeBase) -> 
     return any(_compiles(entry, target, kb) for entry in entries)
 
 
-def _best_variant(
-    variants: list[DeviceCode], torch: TorchBuild | None, target: Target, kb: KnowledgeBase
-) -> LibraryCoverage:
-    covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in variants]
-    candidates = [one for one in covered if _is_built_for(one.code, torch)] or covered
+def _best_variant(codes: list[DeviceCode], variants: _Variants, target: Target, kb: KnowledgeBase) -> LibraryCoverage:
+    covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in codes]
+    candidates = [one for one in covered if variants.loaded(one.code)] or covered
     best = max(candidates, key=_fitness)
-    other = max(covered, key=_fitness)
+    others = [one for one in covered if variants.otherwise(one.code)]
+    other = max(others, key=_fitness, default=best)
     if best.coverage.native or not other.coverage.native:
         return best
     return replace(best, other_variant=other.code)

@@ -19,6 +19,13 @@ def extension_remedy(
 ) -> Remedy:
     """Say how to get a build of *extension* with machine code for devices of *capabilities*."""
     others = [one.other_variant for one in extension.libraries if one.other_variant]
+    if others and extension.chosen_by:
+        variable = extension.chosen_by.partition("=")[0]
+        return Remedy(
+            summary=f"unset {variable}: {extension.name} then loads {short_path(others[0].library)}, which has such "
+            "code",
+            commands=(f"unset {variable}",),
+        )
     if others:
         return Remedy(
             summary=f"use torch for another CUDA version: {short_path(others[0].library)}, which {extension.name} then "

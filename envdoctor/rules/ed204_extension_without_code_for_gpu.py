@@ -13,7 +13,6 @@ from envdoctor.rules._coverage import (
     Target,
     cover,
     cover_extensions,
-    describe_libraries,
     newest_ptx_isa,
     short_path,
 )
@@ -56,7 +55,7 @@ def extension_without_code_for_gpu(
     ## When to ignore it
     When the job does not use the package.
     """
-    installed = Installed(torch=torch, distributions=distributions, environment=environment)
+    installed = Installed(torch=torch, distributions=distributions, environment=environment, variables=variables)
     ptx_isa = newest_ptx_isa(driver, host, kb)
 
     def judge(devices: Devices) -> Conclusions:
@@ -74,7 +73,7 @@ def extension_without_code_for_gpu(
             what, why = ("only PTX", ", too new for the driver") if newer_ptx else ("no code", "")
             yield Finding(
                 message=f"{extension.name} has {what} for {devices}{why}: its kernels fail there",
-                evidence=(*devices.evidence, *describe_libraries(extension.libraries), *newer_ptx),
+                evidence=(*devices.evidence, *extension.evidence, *newer_ptx),
                 remedy=extension_remedy(extension, (devices.compute_capability, *devices.beside), installed, kb),
                 gpus=devices.indices,
             )

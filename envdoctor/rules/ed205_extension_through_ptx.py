@@ -4,7 +4,7 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Distribution, Driver, Environment, Gpu, Host, TorchBuild, Variable
 from envdoctor.model.finding import Finding, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._coverage import Installed, Target, cover_extensions, describe_libraries, newest_ptx_isa
+from envdoctor.rules._coverage import Installed, Target, cover_extensions, newest_ptx_isa
 from envdoctor.rules._devices import Devices, judge_devices
 from envdoctor.rules._rebuild import extension_remedy
 
@@ -41,7 +41,7 @@ def extension_through_ptx(
     ## When to ignore it
     When the job does not use the package, or runs for hours and keeps the cache.
     """
-    installed = Installed(torch=torch, distributions=distributions, environment=environment)
+    installed = Installed(torch=torch, distributions=distributions, environment=environment, variables=variables)
     ptx_isa = newest_ptx_isa(driver, host, kb)
 
     def judge(devices: Devices) -> Conclusions:
@@ -51,7 +51,7 @@ def extension_through_ptx(
                 continue
             yield Finding(
                 message=f"{extension.name} has only PTX for {devices}: the driver compiles it at first use",
-                evidence=(*devices.evidence, *describe_libraries(extension.libraries)),
+                evidence=(*devices.evidence, *extension.evidence),
                 remedy=extension_remedy(extension, (devices.compute_capability, *devices.beside), installed, kb),
                 gpus=devices.indices,
             )

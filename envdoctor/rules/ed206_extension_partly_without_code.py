@@ -54,7 +54,7 @@ def extension_partly_without_code(
     ## When to ignore it
     When the features that the job uses work.
     """
-    installed = Installed(torch=torch, distributions=distributions)
+    installed = Installed(torch=torch, distributions=distributions, variables=variables)
     ptx_isa = newest_ptx_isa(driver, host, kb)
 
     def judge(devices: Devices) -> Conclusions:

@@ -18,6 +18,7 @@ from tests.builders import (
     a_torch,
     a_torch_library,
     an_environment,
+    variables,
 )
 
 BLACKWELL = a_gpu("12.0", name="NVIDIA GeForce RTX 5090")
@@ -107,6 +108,36 @@ def test_judges_the_variant_that_is_loaded_for_the_cuda_of_torch(torch: str, fir
     )
 
     assert bool(findings) is fires
+
+
+@pytest.mark.parametrize(("version", "fires"), [("0.45.5", False), ("0.50.0", True)])
+def test_judges_the_variant_that_takes_the_place_of_another(version: str, fires: bool, kb: KnowledgeBase) -> None:
+    """From 0.50 on that for 12.6 is loaded beside CUDA 12.7; before, none is, and ED216 says so."""
+    findings = extension_without_code_for_gpu(
+        device_code=BITSANDBYTES,
+        gpus=(BLACKWELL,),
+        torch=a_torch("2.7.1+cu127", "sm_120"),
+        distributions=(a_distribution("bitsandbytes", version),),
+        kb=kb,
+    )
+
+    assert bool(findings) is fires
+
+
+def test_judges_the_variant_that_a_variable_names(kb: KnowledgeBase) -> None:
+    [finding] = extension_without_code_for_gpu(
+        device_code=BITSANDBYTES,
+        gpus=(BLACKWELL,),
+        torch=TORCH_2_7,
+        distributions=(a_distribution("bitsandbytes", "0.45.5"),),
+        variables=variables(BNB_CUDA_VERSION="126"),
+        kb=kb,
+    )
+
+    assert [one.value for one in finding.evidence if one.source == "environment"] == ["BNB_CUDA_VERSION=126"]
+    assert finding.remedy is not None
+    assert "bitsandbytes then loads bitsandbytes/libbitsandbytes_cuda128.so" in finding.remedy.summary
+    assert finding.remedy.commands == ("unset BNB_CUDA_VERSION",)
 
 
 def test_names_the_variant_that_another_torch_would_load(kb: KnowledgeBase) -> None:
