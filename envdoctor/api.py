@@ -46,7 +46,7 @@ def read_facts(file: TextIO) -> Facts:
     """
     try:
         return load_facts(file.read())
-    except (CodecError, UnicodeDecodeError) as exc:
+    except (CodecError, UnicodeDecodeError, OSError) as exc:
         raise FactsError(f"{file.name}: {exc}") from exc
 
 

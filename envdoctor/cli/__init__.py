@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import signal
 from collections.abc import Sequence
 
 import click
@@ -40,17 +41,23 @@ def main(args: Sequence[str] | None = None) -> int:
 
     Click alone would end an interrupted run, a failed one and a bug with 1, which means "findings" here.
     """
+    # As an interruption: children are ended on the way out.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result = cli.main(args, prog_name="envdoctor", standalone_mode=False)
     except click.ClickException as exc:
         exc.show()
         return ExitCode.USAGE
     except EnvdoctorError as exc:
-        click.echo(f"error: {exc}", err=True)
+        from envdoctor.render.text import printable
+
+        click.echo(f"error: {printable(str(exc))}", err=True)
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
+    except SystemExit:  # so Click ends when nobody reads its help
+        return ExitCode.OK
     except Exception:  # noqa: BLE001  a bug must not end in Python's exit code 1
         import traceback
 

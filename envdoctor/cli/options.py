@@ -193,7 +193,7 @@ def wants_color(output: str, choice: str) -> bool:
 
 
 def _is_terminal(output: str) -> bool:
-    return output == _STANDARD_OUTPUT and sys.stdout.isatty()
+    return output == _STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
 
 
 def write(text: str, output: str) -> None:
@@ -203,6 +203,8 @@ def write(text: str, output: str) -> None:
         ReportError: it does not, e.g. because the disk is full.
 
     """
+    if output == _STANDARD_OUTPUT and sys.stdout is None:  # `>&-`
+        raise ReportError("cannot write the report: standard output is closed")
     encoding = None if output == _STANDARD_OUTPUT else "utf-8"
     try:
         with click.open_file(output, "w", encoding=encoding, errors="backslashreplace") as file:
@@ -212,7 +214,8 @@ def write(text: str, output: str) -> None:
         # The reader (`| head`) has what it wanted, and the exit code still tells the verdict.
         _discard_standard_output()
     except OSError as exc:
-        _discard_standard_output()
+        if output == _STANDARD_OUTPUT:
+            _discard_standard_output()
         raise ReportError(f"cannot write the report: {exc}") from exc
 
 

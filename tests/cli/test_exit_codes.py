@@ -17,6 +17,7 @@ from envdoctor.model.facts_file import dump_facts
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Severity, Status
 from envdoctor.model.rule import Conclusions, rule
 from tests.builders import an_nvml_session, healthy_facts
+from tests.probes.processes import ends, until
 
 MISMATCH = NvmlCode(18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")
 
@@ -163,6 +164,61 @@ def test_an_interrupted_run_ends_with_130(tmp_path: Path) -> None:
     stdout, stderr = program.process.communicate(timeout=60)
 
     assert (program.process.returncode, stdout, stderr) == (130, "", "\ninterrupted\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_ended_run_leaves_nothing_running(number: signal.Signals, tmp_path: Path) -> None:
+    hanging = tmp_path / "python"
+    hanging.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/pid; sleep 1000\n")
+    hanging.chmod(0o755)
+    command = [sys.executable, "-m", "envdoctor", "check", "--python", str(hanging), "--gpu", "4090"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        assert until((tmp_path / "pid").exists)
+        program.send_signal(number)
+        stdout, stderr = program.communicate(timeout=60)
+
+    assert (program.returncode, stdout, stderr) == (130, "", "\ninterrupted\n")
+    assert ends((tmp_path / "pid").read_text().strip())
+
+
+def test_help_that_nobody_reads_is_no_finding() -> None:
+    command = [sys.executable, "-m", "envdoctor", "check", "--help"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("args", [("check", "--gpu", "4090"), ("collect",), ("scan", __file__), ("explain", "ED201")])
+def test_a_closed_standard_output_is_an_error(args: tuple[str, ...]) -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "envdoctor", *args]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (3, "error: cannot write the report: standard output is closed\n")
+
+
+def test_a_report_in_a_file_needs_no_standard_output(tmp_path: Path) -> None:
+    written = ["explain", "ED201", "--output", str(tmp_path / "page")]
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "envdoctor", *written]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (tmp_path / "page").read_text()
+
+
+def test_facts_that_cannot_be_read_are_an_error() -> None:
+    ended = run("check", "--facts", "/proc/self/mem")
+
+    assert (ended.returncode, ended.stderr) == (3, "error: /proc/self/mem: [Errno 5] Input/output error\n")
+
+
+def test_an_error_cannot_act_on_the_terminal() -> None:
+    assert (
+        run("check", "--prefix", "/\x1b[31m\n/").stderr
+        == r"error: --prefix names `/\x1b[31m\n/`, which does not exist" + "\n"
+    )
 
 
 def test_a_reader_that_went_away_does_not_change_the_verdict(tmp_path: Path) -> None:
