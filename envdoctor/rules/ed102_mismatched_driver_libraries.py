@@ -1,5 +1,7 @@
 """The user-space half of the driver and the kernel module are of different releases (CUDA error 803)."""
 
+from collections.abc import Callable
+
 from envdoctor.model.facts import CudaLibrary, Driver, Host, NvmlSession
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
@@ -28,8 +30,9 @@ def mismatched_driver_libraries(
     still has the libraries of the driver that the host had when it was created, or brought its own.
 
     ## How to fix it
-    On the host: reboot, which loads the new kernel module. In a container: create it anew, and do not install a
-    driver inside. On a rented machine ask the host, or take another one.
+    On the host: reboot, which loads the new kernel module. In a container with older libraries: create it anew, and do
+    not install a driver inside; with newer ones the host has to reboot first. On a rented machine ask the host, or
+    take another one.
 
     ## When to ignore it
     Never: no CUDA program runs until the two agree.
@@ -47,7 +50,7 @@ def mismatched_driver_libraries(
     yield Finding(
         message="the driver's libraries and its kernel module are of different releases",
         evidence=tuple(evidence),
-        remedy=_remedy(host),
+        remedy=_remedy(host, are_newer=any(map(_is_newer_than(module), strangers))),
     )
 
 
@@ -66,7 +69,19 @@ def _is_stale_libcuda(library: CudaLibrary, module: DriverRelease | None) -> boo
     return is_libcuda and isinstance(library.release, DriverRelease) and module is not None and library.release < module
 
 
-def _remedy(host: Host | None) -> Remedy:
+def _is_newer_than(module: DriverRelease | None) -> Callable[[CudaLibrary], bool]:
+    return lambda library: (
+        module is not None and isinstance(library.release, DriverRelease) and library.release > module
+    )
+
+
+def _remedy(host: Host | None, *, are_newer: bool) -> Remedy:
+    if host and host.container and are_newer:
+        return Remedy(
+            summary="have the host rebooted if its driver was upgraded; if the image brings libraries of the driver, "
+            "take them out of it",
+            needs_admin=True,
+        )
     if host and host.container:
         return Remedy(
             summary="create the container anew, so that it gets the libraries of the driver that the host has now"

@@ -3,7 +3,7 @@
 from envdoctor.model.facts import Host, NvmlSession, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._machine import NvmlReturn, gpu_nodes, pci_gpus, wants_cuda
+from envdoctor.rules._machine import NvmlReturn, gpu_nodes, gpu_switch, pci_gpus, wants_cuda
 
 
 @rule("ED107", Severity.INFO, "no GPU is here")
@@ -20,7 +20,8 @@ def no_gpu(nvml: NvmlSession, host: Host, torch: TorchBuild | None = None) -> Co
     A login node, a CPU machine, a job or a container that asked for no GPU.
 
     ## How to fix it
-    Name the card that the job will get: `envdoctor check --gpu 4090`. Or run `envdoctor` inside the job.
+    Name the card that the job will get: `envdoctor check --gpu 4090`. Or run `envdoctor` inside the job. A container
+    gets the GPUs of its host with `--gpus all`.
 
     ## When to ignore it
     When the environment is prepared here and used elsewhere.
@@ -41,8 +42,14 @@ def no_gpu(nvml: NvmlSession, host: Host, torch: TorchBuild | None = None) -> Co
     yield Finding(
         message=message,
         evidence=(evidence, Evidence(source="/sys/bus/pci/devices", value=_describe_bus(host))),
-        remedy=Remedy(summary="name the card that the job will get: add `--gpu 4090`, say, to this command"),
+        remedy=_remedy(host),
     )
+
+
+def _remedy(host: Host) -> Remedy:
+    named = "name the card that the job will get: add `--gpu 4090`, say, to this command"
+    given = f"; or start the container with {gpu_switch(host)}, if its host has one" if host.container else ""
+    return Remedy(summary=named + given)
 
 
 def _is_kept_from_gpus(host: Host, torch: TorchBuild | None) -> bool:

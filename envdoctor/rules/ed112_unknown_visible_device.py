@@ -57,6 +57,10 @@ def _describe_visible(visible: Visibility) -> str:
 
 
 def _sound_setting(visible: Visibility, here: tuple[Gpu, ...]) -> str:
-    shortened = ",".join(visible.entries)
-    again = find_visible_gpus(here, (Variable(name=VISIBLE_DEVICES, value=shortened),))
-    return shortened if shortened and again.fault is None else ",".join(map(str, indices(here)))
+    """Leave out the entries that mean none or are there twice; where nothing is left, name all GPUs."""
+    kept = ""
+    for entry in (visible.setting or "").split(","):
+        longer = f"{kept},{entry.strip()}" if kept else entry.strip()
+        again = find_visible_gpus(here, (Variable(name=VISIBLE_DEVICES, value=longer),))
+        kept = longer if again.gpus and again.fault is None else kept
+    return kept or ",".join(map(str, indices(here)))

@@ -39,7 +39,17 @@ def test_fires_when_only_libcuda_is_foreign() -> None:
     [finding] = mismatched_driver_libraries(nvml=an_nvml_session(), driver=a_driver("550.54.15"), host=host)
 
     assert finding.remedy is not None
-    assert "container" in finding.remedy.summary
+    assert finding.remedy.summary.startswith("create the container anew")
+
+
+def test_tells_libraries_that_are_newer_than_the_module_from_older_ones() -> None:
+    """A container that is created anew gets the newer libraries again, as long as the host was not rebooted."""
+    host = a_host(container="docker", container_evidence="/.dockerenv", cuda_libraries=(libnvml("550.144.03"),))
+    [finding] = mismatched_driver_libraries(nvml=MISMATCH, driver=a_driver("550.120"), host=host)
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary.startswith("have the host rebooted if its driver was upgraded")
+    assert finding.remedy.needs_admin
 
 
 @pytest.mark.parametrize(

@@ -63,5 +63,14 @@ def test_leaves_it_to_ed104_when_torch_wants_the_gpus_of_the_host() -> None:
     assert not no_gpu(nvml=NO_NVML, host=IN_A_CONTAINER, torch=a_torch())
 
 
+def test_names_what_gives_a_container_the_gpus_of_its_host() -> None:
+    """kcosta42/VQGAN-CLIP-Docker#1: docker-compose without a device reservation; `--gpus all` works."""
+    host = a_host(container="docker", container_evidence="/.dockerenv", device_nodes=(), pci_gpus=())
+    [finding] = no_gpu(nvml=NO_NVML, host=host)
+
+    assert finding.remedy is not None
+    assert "start the container with `--gpus all`" in finding.remedy.summary
+
+
 def test_is_worth_knowing_and_no_more() -> None:
     assert no_gpu.severity is Severity.INFO

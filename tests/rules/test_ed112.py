@@ -22,6 +22,7 @@ GPUS = tuple(a_gpu(index=index, uuid=uuid) for index, uuid in enumerate(UUIDS))
         (f"{UUIDS[1]},GPU-0", "GPU-0", UUIDS[1]),
         ("0,0", "0", "0"),
         ("9,9", "9", "0,1"),
+        ("1,5,0", "5", "1,0"),
     ],
 )
 def test_fires_on_an_entry_that_hides_gpus(setting: str, entry: str, better: str) -> None:

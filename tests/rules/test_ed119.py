@@ -12,7 +12,7 @@ RTX_2080_TIS = tuple(a_gpu("7.5", index=index, name="NVIDIA GeForce RTX 2080 Ti"
 RTX_6000_ADAS = tuple(
     a_gpu("8.9", index=index, name="NVIDIA RTX 6000 Ada Generation", brand="NVIDIA_RTX") for index in range(2)
 )
-BOTH_SWITCHES = {"NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "1"}
+OFF = "CHIPSET_NOT_SUPPORTED"
 
 
 @pytest.mark.parametrize("driver", ["520.56.06", "525.60.13", "535.104.05"])
@@ -26,17 +26,17 @@ def test_fires_on_old_drivers(driver: str) -> None:
 
 
 def test_asks_for_the_missing_switch_only() -> None:
-    environment = variables(NCCL_P2P_DISABLE="1", NCCL_IB_DISABLE="0")
+    environment = variables(NCCL_P2P_DISABLE="0", NCCL_IB_DISABLE="1")
     [finding] = peer_to_peer_on_ada_geforce(gpus=RTX_4090S, driver=a_driver("535.104.05"), variables=environment)
 
     assert finding.remedy is not None
-    assert finding.remedy.commands == ("export NCCL_IB_DISABLE=1",)
+    assert finding.remedy.commands == ("export NCCL_P2P_DISABLE=1",)
 
 
 def test_shows_what_nvml_says_about_the_visible_pairs() -> None:
     peers = (
         PeerAccess(first=0, second=1, read="OK", write="OK"),
-        PeerAccess(first=0, second=3, read="CHIPSET_NOT_SUPPORTED", write="OK"),
+        PeerAccess(first=0, second=3, read="CHIPSET_NOT_SUPPORTED", write="CHIPSET_NOT_SUPPORTED"),
     )
     environment = variables(CUDA_VISIBLE_DEVICES="0,1")
     [finding] = peer_to_peer_on_ada_geforce(
@@ -48,10 +48,34 @@ def test_shows_what_nvml_says_about_the_visible_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "environment"), [("550.54.15", {}), ("550.40.07", {}), ("580.65.06", {}), ("535.104.05", BOTH_SWITCHES)]
+    ("driver", "environment"),
+    [
+        ("550.54.15", {}),
+        ("550.40.07", {}),
+        ("580.65.06", {}),
+        ("535.104.05", {"NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "1"}),
+        ("535.104.05", {"NCCL_P2P_DISABLE": "1"}),
+    ],
 )
 def test_is_silent_when_the_driver_or_the_switches_are_sound(driver: str, environment: dict[str, str]) -> None:
     assert not peer_to_peer_on_ada_geforce(gpus=RTX_4090S, driver=a_driver(driver), variables=variables(**environment))
+
+
+def test_is_silent_when_the_driver_offers_no_peer_access() -> None:
+    peers = tuple(
+        PeerAccess(first=first, second=second, read=OFF, write=OFF) for first, second in [(0, 1), (0, 2), (1, 2)]
+    )
+    environment = variables(CUDA_VISIBLE_DEVICES="0,1,2")
+
+    assert not peer_to_peer_on_ada_geforce(
+        gpus=RTX_4090S, driver=a_driver("535.104.05"), variables=environment, peer_access=peers
+    )
+
+
+def test_fires_when_nvml_did_not_tell_about_every_pair() -> None:
+    peers = (PeerAccess(first=0, second=1, read=OFF, write=OFF),)
+
+    assert peer_to_peer_on_ada_geforce(gpus=RTX_4090S, driver=a_driver("535.104.05"), peer_access=peers)
 
 
 @pytest.mark.parametrize(
