@@ -14,6 +14,7 @@ Line = tuple[tuple[str, str], ...]
 _BLANK: Line = ()
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 _FIX = "  fix: "
+_NAMED_APART = 4  # rules that one silence left open: more are listed by their codes
 
 
 def render(report: Report, options: RenderOptions) -> str:
@@ -31,7 +32,7 @@ def _lines(report: Report, options: RenderOptions) -> Iterator[Line]:
         yield from _wrap(f"  {label:<11}  ", text, width)
     for outcome in report.failed():
         yield from _failed(outcome, width)
-    yield from _undecided(report, width)
+    yield from _undecided(report, options)
     for outcome in report.with_status(Status.CRASHED):
         yield from _crashed(outcome, width)
     if options.verbose:
@@ -69,12 +70,17 @@ def _way_out(finding: Finding, width: int) -> Iterator[Line]:
         yield (" " * len(_FIX), ""), (printable(command), "bold")
 
 
-def _undecided(report: Report, width: int) -> Iterator[Line]:
+def _undecided(report: Report, options: RenderOptions) -> Iterator[Line]:
     """Rules that could not tell, gathered by reason: one mute driver silences many of them."""
+    label = "  = left open: "
     for reason, outcomes in _by_reason(report.undecided()).items():
         yield _BLANK
-        yield from _wrap("unknown: ", reason, width, hang=2, style="bold magenta", text_style="bold")
-        yield from _rules("  = left open: ", outcomes)
+        yield from _wrap("unknown: ", reason, options.width, hang=2, style="bold magenta", text_style="bold")
+        if options.verbose or len(outcomes) <= _NAMED_APART:
+            yield from _rules(label, outcomes)
+        else:
+            codes = ", ".join(outcome.rule.code for outcome in outcomes)
+            yield from _wrap(label, f"{len(outcomes)} rules: {codes}", options.width, hang=6, style="blue")
 
 
 def _crashed(outcome: Outcome, width: int) -> Iterator[Line]:

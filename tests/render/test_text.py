@@ -5,10 +5,10 @@ import re
 import pytest
 
 from envdoctor.model.facts import Facts
-from envdoctor.model.finding import Evidence, Finding, Remedy, Report
+from envdoctor.model.finding import Evidence, Finding, Outcome, Remedy, Report, Severity, Status
 from envdoctor.render import RenderOptions
 from envdoctor.render.text import render
-from tests.render.reports import ERROR, EVERYTHING, EXTENSION, NO_DEVICE_CODE, REPORTS, failed
+from tests.render.reports import ERROR, EVERYTHING, EXTENSION, NO_DEVICE_CODE, REPORTS, a_rule, failed
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
@@ -79,6 +79,15 @@ def test_rules_that_share_a_reason_are_shown_together() -> None:
     both = "  = left open: ED904 about-the-machine\n  = left open: ED905 about-the-machine\n"
 
     assert both in render(EVERYTHING, RenderOptions())
+
+
+def test_many_rules_that_share_a_reason_take_one_line() -> None:
+    rules = [a_rule(f"ED91{number}", Severity.ERROR, "a GPU is odd") for number in range(5)]
+    mute = tuple(Outcome(rule=rule, status=Status.UNKNOWN, reasons=("NVML is mute",)) for rule in rules)
+    report = Report(facts=Facts(), outcomes=mute)
+
+    assert "  = left open: 5 rules: ED910, ED911, ED912, ED913, ED914\n" in render(report, RenderOptions())
+    assert "  = left open: ED914 about-the-machine\n" in render(report, RenderOptions(verbose=True))
 
 
 def test_a_finding_without_way_out_says_so() -> None:
