@@ -91,7 +91,8 @@ def _without_copies(codes: Iterable[DeviceCode]) -> Iterator[DeviceCode]:
     """Leave out second copies within a distribution: wheels have no links (libtorch.so and libtorch.so.1 in 1.0.0)."""
     seen = set()
     for code in codes:
-        content = (code.distribution, code.size, code.containers, code.needed)
+        name = os.path.basename(code.library).partition(".so")[0]
+        content = (code.distribution, name, code.size, code.containers, code.needed)
         if code.unreadable or content not in seen:
             yield code
         seen.add(content)

@@ -121,6 +121,14 @@ def test_equal_copies_within_a_distribution_are_one_library(tmp_path: Path) -> N
     assert names(find(tmp_path)) == ["libx.so"]
 
 
+def test_equal_libraries_of_different_names_are_none_of_them_copies(tmp_path: Path) -> None:
+    """bitsandbytes asks for one by the CUDA version in its name, and two versions may have the same kernels."""
+    for name in ("libx_cuda121.so", "libx_cuda122.so"):
+        put(package(tmp_path / "x") / name)
+
+    assert names(find(tmp_path)) == ["libx_cuda121.so", "libx_cuda122.so"]
+
+
 def test_a_link_to_a_folder_above_itself_does_not_hang(tmp_path: Path) -> None:
     folder = package(tmp_path / "x")
     put(folder / "_C.so")
