@@ -3,7 +3,15 @@
 from envdoctor.model.facts import Host, NvmlSession, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._machine import NvmlReturn, gpu_nodes, gpu_switch, pci_gpus, wants_cuda
+from envdoctor.rules._machine import (
+    LIBCUDA,
+    NvmlReturn,
+    gpu_nodes,
+    gpu_switch,
+    pci_gpus,
+    wants_cuda,
+    winning_library,
+)
 
 
 @rule("ED107", Severity.INFO, "no GPU is here")
@@ -33,7 +41,7 @@ def no_gpu(nvml: NvmlSession, host: Host, torch: TorchBuild | None = None) -> Co
         message = "NVML counts no GPU here"
         evidence = Evidence(source=nvml.library, value="nvmlDeviceGetCount: 0")
     elif nvml.init.number in {NvmlReturn.LIBRARY_NOT_FOUND, NvmlReturn.DRIVER_NOT_LOADED}:
-        if gpu_nodes(host) or host.wsl or (pci_gpus(host) and not _is_kept_from_gpus(host, torch)):
+        if gpu_nodes(host) or _has_driver_of_windows(host) or _has_gpus_of_its_own(host, torch):
             return
         message = "no NVIDIA GPU and no driver are here"
         evidence = Evidence(source=nvml.library, value=f"{nvml.init.name} ({nvml.init.number})")
@@ -52,9 +60,15 @@ def _remedy(host: Host) -> Remedy:
     return Remedy(summary=named + given)
 
 
-def _is_kept_from_gpus(host: Host, torch: TorchBuild | None) -> bool:
-    """Whether the GPUs on the bus are those of the host of a container; ED104 speaks when torch wants them."""
-    return bool(host.container) and (torch is None or not wants_cuda(torch))
+def _has_driver_of_windows(host: Host) -> bool:
+    """Whether Windows has a driver for WSL; whether it can be found there, ED120 and ED130 say."""
+    return host.wsl and winning_library(host, LIBCUDA) is not None
+
+
+def _has_gpus_of_its_own(host: Host, torch: TorchBuild | None) -> bool:
+    """Whether GPUs on the bus are more than those of the host of a container; ED104 speaks when torch wants them."""
+    is_kept_from_them = host.container and (torch is None or not wants_cuda(torch))
+    return bool(pci_gpus(host)) and not is_kept_from_them
 
 
 def _describe_bus(host: Host) -> str:

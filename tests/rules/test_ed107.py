@@ -5,7 +5,7 @@ import pytest
 from envdoctor.model.facts import Host, NvmlCode, NvmlSession, PciGpu, TorchBuild, Unavailable
 from envdoctor.model.finding import Severity
 from envdoctor.rules.ed107_no_gpu import no_gpu
-from tests.builders import a_host, a_torch, an_nvml_session
+from tests.builders import a_cuda_library, a_host, a_torch, an_nvml_session
 
 NO_NVML = an_nvml_session(
     init=NvmlCode(12, "NVML_ERROR_LIBRARY_NOT_FOUND"), device_count=Unavailable("libnvidia-ml.so.1 not found")
@@ -26,6 +26,7 @@ PASSED_THROUGH = PciGpu(address="0000:01:00.0", device_id="2684", driver="vfio-p
         (NO_NVML, a_host(device_nodes=(), pci_gpus=(PASSED_THROUGH,))),
         (NOT_LOADED, EMPTY),  # the driver's packages on a machine without a card
         (NONE_LISTED, EMPTY),
+        (NO_NVML, a_host(device_nodes=(), pci_gpus=(), wsl=True)),  # no driver in Windows
         (NONE_LISTED, a_host(container="docker", container_evidence="/.dockerenv")),
     ],
 )
@@ -43,7 +44,7 @@ def test_fires_where_no_gpu_is(nvml: NvmlSession, host: Host) -> None:
         (NO_NVML, a_host()),  # ED104
         (NOT_LOADED, a_host()),  # ED105, ED106
         (NONE_LISTED, a_host()),  # ED118, ED125
-        (NO_NVML, a_host(device_nodes=(), pci_gpus=(), wsl=True)),
+        (NO_NVML, a_host(device_nodes=(), pci_gpus=(), wsl=True, cuda_libraries=(a_cuda_library(),))),  # ED120, ED130
         (an_nvml_session(init=NvmlCode(18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH")), EMPTY),
     ],
 )
