@@ -37,7 +37,8 @@ def find_device_code(
 ) -> tuple[DeviceCode, ...]:
     """Read the device code of every library that the examined interpreter could load, torch's first.
 
-    Libraries without any are left out, those that cannot be read are not.
+    Libraries without any are left out, those that cannot be read are not. NVIDIA's own are read with *deep* only:
+    they hold nine of ten containers beside torch 2.14.1, a part of them in data sections, and no rule judges them.
     """
     owners = LibraryOwners(() if isinstance(distributions, Unavailable) else distributions)
     loaded, others = ((), ()) if isinstance(torch, Unavailable) else (torch.loaded_libraries, torch.libraries)
@@ -47,7 +48,8 @@ def find_device_code(
         role = LibraryRole.TORCH if library.path in of_torch else LibraryRole.EXTENSION
         return read_device_code(library.path, role=role, always_loaded=library.path in loaded, deep=deep)
 
-    libraries = tuple(find_libraries(environment, of_torch))
+    found = find_libraries(environment, of_torch)
+    libraries = tuple(library for library in found if deep or not _is_of_nvidia(library))
     codes = zip(libraries, _read_all(read, libraries), strict=True)
     return tuple(_without_copies(_with_owner(code, library, owners) for library, code in codes if _is_telling(code)))
 
@@ -82,9 +84,13 @@ def _is_telling(code: DeviceCode) -> bool:
 
 def _with_owner(code: DeviceCode, library: Library, owners: LibraryOwners) -> DeviceCode:
     owner = owners.owner_of(library)
-    # cuDNN and others lie in torch/lib up to torch 1.13: they are not torch's own code there either.
-    is_nvidia = owner.startswith("nvidia-") or _NVIDIA_LIBRARY.match(os.path.basename(library.path))
+    is_nvidia = owner.startswith("nvidia-") or _is_of_nvidia(library)
     return replace(code, distribution=owner, role=LibraryRole.NVIDIA if is_nvidia else code.role)
+
+
+def _is_of_nvidia(library: Library) -> bool:
+    # cuDNN and others lie in torch/lib up to torch 1.13: they are not torch's own code there either.
+    return _NVIDIA_LIBRARY.match(os.path.basename(library.path)) is not None
 
 
 def _without_copies(codes: Iterable[DeviceCode]) -> Iterator[DeviceCode]:

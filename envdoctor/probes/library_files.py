@@ -25,6 +25,7 @@ _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _DEEPEST_NAMESPACE = 2
 _FULLEST_NAMESPACE = 10_000
 _BUILD_FOLDER = "build"
+_HEADER_FOLDER = "include"  # C++ headers: four of ten files beside torch 2.14.1
 
 
 class Library(NamedTuple):
@@ -137,7 +138,7 @@ class _Walk:
         if is_package and depth == 0:
             self.packages.add(name)
         if is_package or not self._is_source:
-            return True
+            return is_package or name != _HEADER_FOLDER
         is_namespace = name.isidentifier() and name != _BUILD_FOLDER and depth < _DEEPEST_NAMESPACE
         return is_namespace and len(items) < _FULLEST_NAMESPACE
 

@@ -41,13 +41,14 @@ def find(
     *roots: Path | SearchEntry,
     distributions: tuple[Distribution, ...] = (),
     torch: object = NO_TORCH,
+    deep: bool = False,
     **environment: object,
 ) -> tuple[DeviceCode, ...]:
     entries = (
         SearchEntry(path=str(root), origin="site-packages") if isinstance(root, Path) else root for root in roots
     )
     examined = an_environment(search_path=tuple(entries), **environment)
-    return find_device_code(examined, distributions, torch, deep=False)  # type: ignore[arg-type]  # keyword arguments of the builder
+    return find_device_code(examined, distributions, torch, deep=deep)  # type: ignore[arg-type]  # keyword arguments of the builder
 
 
 def names(found: tuple[DeviceCode, ...]) -> list[str]:
@@ -65,7 +66,7 @@ def names(found: tuple[DeviceCode, ...]) -> list[str]:
         "_C.abi3.so",
         "libx.so.1",
         "libx.so.12.4.1",
-        "libcudart-80664282.so.10.2",
+        "libfaiss-6b43fd57.so.1.2",
     ],
 )
 def test_libraries_are_known_by_their_names(name: str, tmp_path: Path) -> None:
@@ -190,10 +191,18 @@ def test_a_package_hides_its_namesake_later_on_the_search_path(tmp_path: Path) -
 
 
 def test_folders_of_a_namespace_do_not_hide_each_other(tmp_path: Path) -> None:
-    put(tmp_path / "user" / "nvidia" / "cublas" / "libcublas.so.12")
-    put(tmp_path / "system" / "nvidia" / "cudnn" / "libcudnn.so.9", OTHER_LIBRARY)
+    put(tmp_path / "user" / "google" / "a" / "_a.so")
+    put(tmp_path / "system" / "google" / "b" / "_b.so", OTHER_LIBRARY)
 
-    assert names(find(tmp_path / "user", tmp_path / "system")) == ["libcublas.so.12", "libcudnn.so.9"]
+    assert names(find(tmp_path / "user", tmp_path / "system")) == ["_a.so", "_b.so"]
+
+
+@pytest.mark.parametrize(("marker", "expected"), [("x.h", []), ("__init__.py", ["_C.so"])])
+def test_a_folder_of_headers_is_not_entered(marker: str, expected: list[str], tmp_path: Path) -> None:
+    put(package(tmp_path / "x") / "include" / "_C.so")
+    (tmp_path / "x" / "include" / marker).touch()
+
+    assert names(find(tmp_path)) == expected
 
 
 def test_the_standard_library_is_not_searched(tmp_path: Path) -> None:
@@ -329,10 +338,11 @@ def test_a_library_that_nobody_lists_has_no_owner(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["libcudnn_ops_infer.so.8", "libcublasLt.so.12", "libnvjpeg.36e11081.so.13", "libcudart-80664282.so.10.2"]
 )
-def test_nvidias_libraries_are_known_wherever_they_lie(name: str, tmp_path: Path) -> None:
+def test_nvidias_libraries_are_read_when_asked_for_wherever_they_lie(name: str, tmp_path: Path) -> None:
     put(tmp_path / "x.libs" / name)
 
-    assert [code.role for code in find(tmp_path)] == [LibraryRole.NVIDIA]
+    assert [code.role for code in find(tmp_path, deep=True)] == [LibraryRole.NVIDIA]
+    assert find(tmp_path) == ()
 
 
 # --- torch -------------------------------------------------------------------------------------------------------
