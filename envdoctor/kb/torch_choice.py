@@ -218,6 +218,8 @@ def _installed_version(wish: TorchWish) -> Version:
 def _install(rows: list[TorchBuildRow], wish: TorchWish, pins: tuple[_Pin, ...], kb: KnowledgeBase) -> Remedy:
     row = _nearest(rows, wish)
     relation = ("the same release", "the nearest newer release", "the nearest older release")[_relation(row, wish)]
+    if row.platform != X86_64 and _relation(row, wish):
+        relation += " known here"  # of the builds for other machines the tables have few
     served = [str(device) for device in (wish.capability, *wish.beside) if _has_code(row, device, kb)]
     parts = [f"install torch {row.local_version}, {relation} with code for {enumerate_all(served)}"]
     parts += _reservations(row, rows, wish, kb)

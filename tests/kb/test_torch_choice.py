@@ -367,6 +367,17 @@ def test_knows_no_build_for_a_card_that_torch_never_served() -> None:
     assert "no torch build is known that has code for 3.0" in remedy.summary
 
 
+def test_claims_no_more_than_the_tables_know_of_other_machines() -> None:
+    wish = TorchWish(
+        installed=a_torch("2.5.1+cpu"),
+        capability=ComputeCapability(9, 0),
+        environment=an_environment(platform="linux-aarch64"),
+        driver=a_driver("550.54.15"),
+    )
+
+    assert "the nearest newer release known here with code for 9.0" in find_torch_remedy(wish, KB).summary
+
+
 @pytest.mark.parametrize("platform", ["win-amd64", "macosx-11.0-arm64"])
 def test_knows_no_build_for_other_platforms(platform: str) -> None:
     wish = TorchWish(
