@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from envdoctor.kb.gpu_names import GpuModel, GpuNames
 from envdoctor.kb.reader import read_document, read_rows
@@ -14,26 +14,25 @@ from envdoctor.kb.tables import (
     CudaPartRow,
     DriverBranchRow,
     GpuAliasRow,
-    GpuFiguresRow,
     GpuRow,
-    MeasuredRow,
     MinimumDriverRow,
     OwnBuildRow,
     PackageNeedRow,
     PtxRow,
-    RateRow,
     Row,
     SymptomRow,
     ToolkitRow,
     TorchBuildsRow,
     TorchIndexRow,
     TorchReleaseRow,
-    TrainingRow,
 )
 from envdoctor.kb.torch_builds import TorchBuildRow, expand_builds
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
 from envdoctor.model.facts import ContainerGroup
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
+
+if TYPE_CHECKING:
+    from envdoctor.kb.figures import GpuFiguresRow, MeasuredRow, RateRow, TrainingRow
 
 R = TypeVar("R", bound=Row)
 
@@ -102,23 +101,31 @@ class KnowledgeBase:
         return self._rows("chips.toml", "chip", ChipRow)
 
     @cached_property
-    def gpu_figures(self) -> tuple[GpuFiguresRow, ...]:
+    def gpu_figures(self) -> "tuple[GpuFiguresRow, ...]":
         """What is published about products."""
+        from envdoctor.kb.figures import GpuFiguresRow
+
         return self._rows("gpu_figures.toml", "figures", GpuFiguresRow)
 
     @cached_property
-    def rates(self) -> tuple[RateRow, ...]:
+    def rates(self) -> "tuple[RateRow, ...]":
         """What a multiprocessor does per clock."""
+        from envdoctor.kb.figures import RateRow
+
         return self._rows("gpu_figures.toml", "rate", RateRow)
 
     @cached_property
-    def measured(self) -> tuple[MeasuredRow, ...]:
+    def measured(self) -> "tuple[MeasuredRow, ...]":
         """What independent people measured."""
+        from envdoctor.kb.figures import MeasuredRow
+
         return self._rows("gpu_figures.toml", "measured", MeasuredRow)
 
     @cached_property
-    def training(self) -> tuple[TrainingRow, ...]:
+    def training(self) -> "tuple[TrainingRow, ...]":
         """How fast products trained."""
+        from envdoctor.kb.figures import TrainingRow
+
         return self._rows("gpu_figures.toml", "training", TrainingRow)
 
     @cached_property

@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 from packaging.version import Version
 
 from envdoctor.binary.reader import BinaryError
-from envdoctor.binary.wheel import Member, WheelError, find_members
 from envdoctor.model.facts import Absence, Distribution, Environment, MetadataKind, Unavailable
 from envdoctor.probes.foreign_files import as_file_name, open_file, read_head, read_text
 
@@ -126,8 +125,7 @@ def _read_egg(path: Path) -> Iterator[Distribution]:
         yield replace(_read_egg_info(path / "EGG-INFO"), installer="easy_install")
         return
     try:
-        with open_file(path) as file:
-            texts = {member.name: _read_member(member) for member in find_members(file) if member.name in _EGG_TEXTS}
+        texts = _read_zipped_texts(path)
     except (OSError, BinaryError):
         return
     metadata = _parse_metadata(texts.get("EGG-INFO/PKG-INFO", b""), "PKG-INFO")
@@ -144,10 +142,18 @@ def _read_egg(path: Path) -> Iterator[Distribution]:
     )
 
 
-def _read_member(member: Member) -> bytes:
-    if isinstance(member.content, WheelError):
-        raise member.content
-    return member.content.peek(0, _LONGEST_HEADERS)
+def _read_zipped_texts(path: Path) -> dict[str, bytes]:
+    from envdoctor.binary.wheel import WheelError, find_members  # zipped eggs are rare, and zipfile is not small
+
+    texts = {}
+    with open_file(path) as file:
+        for member in find_members(file):
+            if member.name not in _EGG_TEXTS:
+                continue
+            if isinstance(member.content, WheelError):
+                raise member.content
+            texts[member.name] = member.content.peek(0, _LONGEST_HEADERS)
+    return texts
 
 
 def _read_egg_link(path: Path) -> Distribution:

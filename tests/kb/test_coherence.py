@@ -13,7 +13,8 @@ import tomli
 
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
-from envdoctor.kb.tables import GpuFiguresRow, Row
+from envdoctor.kb.figures import GpuFiguresRow
+from envdoctor.kb.tables import Row
 from envdoctor.model.arch import ComputeCapability
 from envdoctor.model.versions import CudaVersion
 
