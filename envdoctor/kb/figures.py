@@ -1,4 +1,4 @@
-"""The rows of gpu_figures.toml, apart from the other tables: a check never needs them, and each class takes its time."""
+"""The rows of gpu_figures.toml, apart from the others: a check never needs them, and each class takes its time."""
 
 from dataclasses import dataclass
 
