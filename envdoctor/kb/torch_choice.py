@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -157,6 +156,8 @@ def _find_pins(wish: TorchWish) -> Iterator[_Pin]:
 
 
 def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet | None:
+    from packaging.requirements import InvalidRequirement, Requirement  # only what needs a remedy pays for it
+
     try:
         requirement = Requirement(text)
     except InvalidRequirement:
