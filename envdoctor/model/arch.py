@@ -50,6 +50,8 @@ class CodeKind(Enum):
 
 
 _ARCH = re.compile(r"(sm|compute|lto)_(\d{1,2})(\d)([af]?)")
+_KIND_NAMES = frozenset(kind.value for kind in CodeKind)
+_SUFFIXES = frozenset({"", "a", "f"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,6 +64,10 @@ class Arch:
     capability: ComputeCapability
     kind_name: str = "sm"
     suffix: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind_name not in _KIND_NAMES or self.suffix not in _SUFFIXES:
+            raise ValueError(f"not an architecture: {str(self)!r}")
 
     @classmethod
     def parse(cls, text: str) -> "Arch":

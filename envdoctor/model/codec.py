@@ -2,6 +2,8 @@
 
 import dataclasses
 import enum
+import math
+import reprlib
 import types
 import typing
 from collections.abc import Callable
@@ -11,6 +13,8 @@ from typing import Any, TypeVar, Union
 from envdoctor.model.facts import Unavailable
 
 T = TypeVar("T")
+
+_LARGEST_NUMBER = 2**64
 
 
 class CodecError(ValueError):
@@ -58,10 +62,17 @@ def _build(kind: Any, data: Any, path: str) -> Any:
         return _build_named_tuple(kind, data, path)
     if dataclasses.is_dataclass(kind):
         return _build_dataclass(kind, data, path)
+    return _build_plain(kind, data, path)
+
+
+def _build_plain(kind: Any, data: Any, path: str) -> Any:
+    # Python's JSON has infinities, not-a-number, and numbers of any length.
+    if (type(data) is int and abs(data) > _LARGEST_NUMBER) or (type(data) is float and not math.isfinite(data)):
+        raise CodecError(f"{path}: a number that no fact has")
     if kind is float and type(data) is int:
         return float(data)
     if type(data) is not kind:
-        raise CodecError(f"{path}: not a {kind.__name__}: {data!r}"[:200])
+        raise CodecError(f"{path}: not a {kind.__name__}: {reprlib.repr(data)}")
     return data
 
 
@@ -76,7 +87,7 @@ def _build_union(args: tuple[Any, ...], data: Any, path: str) -> Any:
 
 def _build_tuple(args: tuple[Any, ...], data: Any, path: str) -> Any:
     if not isinstance(data, list):
-        raise CodecError(f"{path}: not a list: {data!r}"[:200])
+        raise CodecError(f"{path}: not a list: {reprlib.repr(data)}")
     if args[-1] is Ellipsis:
         return tuple(_build(args[0], item, f"{path}[{index}]") for index, item in enumerate(data))
     if len(args) != len(data):
@@ -95,7 +106,7 @@ def _build_named_tuple(kind: Any, data: Any, path: str) -> Any:
 
 def _build_dataclass(kind: Any, data: Any, path: str) -> Any:
     if not isinstance(data, dict):
-        raise CodecError(f"{path}: not an object: {data!r}"[:200])
+        raise CodecError(f"{path}: not an object: {reprlib.repr(data)}")
     hints = _hints(kind)
     if unknown := data.keys() - hints.keys():
         raise CodecError(f"{path}: unknown field {min(unknown)!r} of a {kind.__name__}")
@@ -105,7 +116,7 @@ def _build_dataclass(kind: Any, data: Any, path: str) -> Any:
 
 def _build_unavailable(data: Any, path: str) -> Unavailable:
     if not isinstance(data, dict) or not isinstance(data.get("unavailable"), str):
-        raise CodecError(f"{path}: not the reason of a missing fact: {data!r}"[:200])
+        raise CodecError(f"{path}: not the reason of a missing fact: {reprlib.repr(data)}")
     absence = _build(_hints(Unavailable)["absence"], data.get("absence", "unreadable"), f"{path}.absence")
     return Unavailable(data["unavailable"], absence)
 

@@ -1,6 +1,7 @@
 """Facts as the text of a file: what `envdoctor collect` writes and ``--facts`` reads."""
 
 import json
+import reprlib
 from dataclasses import dataclass
 
 from envdoctor import __version__
@@ -38,6 +39,8 @@ def load_facts(text: str) -> Facts:
     if not isinstance(document, dict) or "schema" not in document:
         raise CodecError("$.schema: missing: not what `envdoctor collect` writes")
     if document["schema"] != SCHEMA:
-        writer = document.get("envdoctor", "of unknown version")
-        raise CodecError(f"$.schema: {document['schema']!r}, written by envdoctor {writer}; this one reads {SCHEMA}")
+        named = document.get("envdoctor")
+        writer = named[:20] if isinstance(named, str) else "of unknown version"
+        found = reprlib.repr(document["schema"])
+        raise CodecError(f"$.schema: {found}, written by envdoctor {writer}; this one reads {SCHEMA}")
     return from_json(FactsFile, document).facts

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import NamedTuple
 
+_DRIVER_RELEASE = re.compile(r"\d{3}(\.\d{1,9}){0,3}")
+_CUDA_NUMBERS = range(1000, 100_000)
+
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
@@ -24,10 +27,11 @@ class DriverRelease:
             ValueError: *text* is not a driver release.
 
         """
-        text = text.strip()
-        if not re.fullmatch(r"\d{3}(\.\d+){0,3}", text):
-            raise ValueError(f"not a driver release: {text!r}")
-        return cls(text)
+        return cls(text.strip())
+
+    def __post_init__(self) -> None:
+        if not _DRIVER_RELEASE.fullmatch(self.text):
+            raise ValueError(f"not a driver release: {self.text!r}")
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -66,7 +70,14 @@ class CudaVersion(NamedTuple):
 
     @classmethod
     def from_number(cls, number: int) -> "CudaVersion":
-        """Read the number of `cuDriverGetVersion`, e.g. 12040."""
+        """Read the number of `cuDriverGetVersion`, e.g. 12040.
+
+        Raises:
+            ValueError: *number* is not that of a CUDA version.
+
+        """
+        if number not in _CUDA_NUMBERS:
+            raise ValueError(f"not the number of a CUDA version: {number}")
         return cls(number // 1000, number % 1000 // 10)
 
     @property

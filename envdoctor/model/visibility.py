@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
 
-from envdoctor.model.facts import Gpu, Variable
+from envdoctor.model.facts import NOT_PROBED, Absence, Gpu, MigInstance, Unavailable, Variable
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER = "CUDA_DEVICE_ORDER"
 
 _UUID_PREFIXES = ("GPU-", "MIG-")
-_ORDINAL = re.compile(r"\s*\+?(\d+)")  # read as by strtoul: `1gpu2` is 1
+_ORDINAL = re.compile(r"\s*\+?0*(\d{1,18})")  # read as by strtoul: `1gpu2` is 1, and any more digits are too many
 # An end that is meant: nothing more, a negative number, and what Slurm exports to a job without GPUs.
 _MEANT_END = re.compile(r"\s*|\s*-\d.*|NoDevFiles")
 
@@ -117,7 +117,7 @@ def _visible_instances(setting: str, gpus: tuple[Gpu, ...]) -> Visibility:
     found = _look_up(named, lambda word: [gpu for gpu in gpus if _has_instance(gpu, word)])
     # One process gets one slice, the first: MIG User Guide, "Device Enumeration".
     visible = Visibility(gpus=tuple(found[:1]), setting=setting, entries=tuple(words[: len(found)]))
-    if all(gpu.health and isinstance(gpu.health.mig_instances, tuple) for gpu in gpus):
+    if all(isinstance(_instances(gpu), tuple) for gpu in gpus):
         return _with_fault(visible, words)
     return visible if found else replace(visible, gpus=gpus, certain=False)
 
@@ -126,8 +126,15 @@ def _has_instance(gpu: Gpu, word: str) -> bool:
     # Before R470 a slice was named MIG-GPU-<uuid of the GPU>/<GPU instance>/<compute instance>.
     if word.startswith("MIG-GPU-"):
         return word.removeprefix("MIG-").split("/")[0] == gpu.uuid
-    instances = gpu.health.mig_instances if gpu.health else ()
+    instances = _instances(gpu)
     return isinstance(instances, tuple) and any(instance.uuid.startswith(word) for instance in instances)
+
+
+def _instances(gpu: Gpu) -> tuple[MigInstance, ...] | Unavailable:
+    """Return the slices of a GPU; one that does not support MIG has none."""
+    instances = gpu.health.mig_instances if gpu.health else NOT_PROBED
+    is_unsupported = isinstance(instances, Unavailable) and instances.absence is Absence.NOT_APPLICABLE
+    return () if is_unsupported and instances != NOT_PROBED else instances
 
 
 def _look_up(words: Iterable[str], find: Callable[[str], list[Gpu]]) -> list[Gpu]:
@@ -137,7 +144,12 @@ def _look_up(words: Iterable[str], find: Callable[[str], list[Gpu]]) -> list[Gpu
 
 
 def _first_repetition(values: Sequence[object]) -> int | None:
-    return next((position for position, value in enumerate(values) if value in values[:position]), None)
+    seen = set()
+    for position, value in enumerate(values):
+        if value in seen:
+            return position
+        seen.add(value)
+    return None
 
 
 def _with_fault(visible: Visibility, words: list[str]) -> Visibility:

@@ -52,3 +52,9 @@ def test_an_arch_list_is_words_between_blanks() -> None:
     archs = parse_arch_list("  sm_50  sm_60\tcompute_60 ")
 
     assert format_arch_list(archs) == "sm_50 sm_60 compute_60"
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("sass", ""), ("sm", "x"), ("", "")])
+def test_what_is_no_architecture_cannot_be_made(kind: str, suffix: str) -> None:
+    with pytest.raises(ValueError, match="not an architecture"):
+        Arch(ComputeCapability(8, 0), kind, suffix)

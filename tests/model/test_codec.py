@@ -8,7 +8,7 @@ import pytest
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.codec import CodecError, from_json, to_json
 from envdoctor.model.facts import Absence, Environment, Facts, Gpu, GpuHealth, NvmlSession, Unavailable
-from envdoctor.model.versions import CudaVersion
+from envdoctor.model.versions import CudaVersion, DriverRelease
 from tests.builders import a_gpu, a_library, an_environment, an_nvml_session, healthy_facts
 
 
@@ -58,6 +58,16 @@ def test_a_tuple_of_fixed_length_is_read() -> None:
         (Facts, {"gpus": [{"index": 0}]}, r"^\$\.gpus\[0\]: not a Gpu: .*missing"),
         (Facts, {"torch": {"unavailable": 3}}, r"^\$\.torch: not the reason of a missing fact"),
         (Facts, {"torch": {"unavailable": "x", "absence": "y"}}, r"^\$\.torch\.absence: not a Absence"),
+        pytest.param(
+            Facts, {"gpus": [{"index": 10**4000}]}, r"^\$\.gpus\[0\]\.index: a number that no", id="long number"
+        ),
+        (GpuHealth, {"power_limit": float("nan")}, r"^\$\.power_limit: a number that no fact has"),
+        (GpuHealth, {"power_limit": float("inf")}, r"^\$\.power_limit: a number that no fact has"),
+        pytest.param(
+            GpuHealth, {"power_limit": 10**400}, r"^\$\.power_limit: a number that no fact has", id="too long"
+        ),
+        (DriverRelease, {"text": "new"}, r"^\$: not a DriverRelease: not a driver release: 'new'"),
+        (Arch, {"capability": [8, 0], "kind_name": "zz"}, r"^\$: not a Arch: not an architecture: 'zz_80'"),
         (ComputeCapability, [8], r"^\$: not the 2 values of a ComputeCapability"),
         (ComputeCapability, [8, "6"], r"^\$\.minor: not a int"),
         (NvmlSession, to_json(an_nvml_session()) | {"failed_calls": [["f"]]}, r"failed_calls\[0\]: 2 values expected"),

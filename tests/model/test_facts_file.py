@@ -37,6 +37,11 @@ def test_the_file_is_ascii_whatever_the_names_of_folders_are() -> None:
         ('{"gpus": []}', r"\$\.schema: missing"),
         ('{"schema": 2, "envdoctor": "9.1"}', r"\$\.schema: 2, written by envdoctor 9\.1; this one reads 1"),
         ('{"schema": "1"}', r"\$\.schema: '1', written by envdoctor of unknown version"),
+        ('{"schema": 3, "envdoctor": [1]}', r"\$\.schema: 3, written by envdoctor of unknown version"),
+        pytest.param(f'{{"schema": {"[" * 900}{"]" * 900}}}', r"\$\.schema: \[\[", id="nested schema"),
+        pytest.param(
+            f'{{"schema": 1, "envdoctor": "0", "facts": {"[" * 900}{"]" * 900}}}', r"\$\.facts: not", id="nested facts"
+        ),
         ('{"schema": 1, "envdoctor": "0.1.0"}', r"\$: not a FactsFile: .*'facts'"),
         ('{"schema": 1, "envdoctor": "0.1.0", "facts": {"host": 3}}', r"\$\.facts\.host: not an object"),
     ],

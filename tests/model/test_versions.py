@@ -45,6 +45,18 @@ def test_the_number_of_the_driver_is_a_cuda_version(number: int, text: str, tag:
     assert (str(version), version.tag) == (text, tag)
 
 
+@pytest.mark.parametrize("number", [-1, 0, 999, 100_000])
+def test_what_is_no_number_of_a_cuda_version_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="not the number of a CUDA version"):
+        CudaVersion.from_number(number)
+
+
+@pytest.mark.parametrize("text", ["", "x", "550.", "550.54.15.1.2", "550.1234567890"])
+def test_what_is_no_driver_release_cannot_be_made(text: str) -> None:
+    with pytest.raises(ValueError, match="not a driver release"):
+        DriverRelease(text)
+
+
 def test_a_ptx_version_is_read_and_written() -> None:
     assert str(PtxIsaVersion.parse("8.5")) == "8.5"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envdoctor.model.facts import Gpu, MigInstance, Unavailable
+from envdoctor.model.facts import NOT_PROBED, Absence, Gpu, MigInstance, Unavailable
 from envdoctor.model.visibility import EntryFault, find_visible_gpus, value_of
 from tests.builders import a_gpu, a_gpu_health, a_named_gpu, variables
 
@@ -52,6 +52,9 @@ def test_every_gpu_is_visible_when_the_variable_is_not_set() -> None:
         ("GPU-5d5b,GPU-0000,GPU-c6d4e", [0]),
         ("GPU-5d,GPU-5d5b", []),
         ("0,GPU-5d5b", [0]),
+        ("0000000000000000000000000001", [1]),
+        pytest.param("9" * 5000, [], id="a number longer than Python reads"),
+        pytest.param("1" + "0" * 18, [], id="a number longer than any index"),
     ],
 )
 def test_settings_choose_gpus_as_cuda_documents(setting: str, expected: list[int]) -> None:
@@ -118,6 +121,20 @@ def test_an_unknown_slice_is_a_fault() -> None:
     assert (visible.gpus, visible.fault) == ((), EntryFault.UNKNOWN)
 
 
+def test_a_slice_of_gpus_without_mig_is_a_fault() -> None:
+    health = a_gpu_health(mig_instances=Unavailable("nvmlDeviceGetMigMode: Not Supported", Absence.NOT_APPLICABLE))
+    gpu = replace(GPUS[0], health=health)
+    visible = find_visible_gpus((gpu,), variables(CUDA_VISIBLE_DEVICES="MIG-00000000-0000"))
+
+    assert (visible.gpus, visible.fault) == ((), EntryFault.UNKNOWN)
+
+
+def test_slices_that_were_not_asked_for_leave_the_choice_open() -> None:
+    gpu = replace(GPUS[0], health=a_gpu_health(mig_instances=NOT_PROBED))
+
+    assert not find_visible_gpus((gpu,), variables(CUDA_VISIBLE_DEVICES="MIG-00000000-0000")).certain
+
+
 def test_slices_that_nvml_did_not_list_leave_the_choice_open() -> None:
     gpu = replace(SLICED, health=a_gpu_health(mig_enabled=True, mig_instances=Unavailable("no permission")))
     visible = find_visible_gpus((gpu,), variables(CUDA_VISIBLE_DEVICES="MIG-00000000-0000"))
@@ -133,6 +150,10 @@ def test_the_variable_says_nothing_about_cards_that_are_not_here() -> None:
     named = (a_named_gpu("8.9"), a_named_gpu("8.6", index=1))
 
     assert find_visible_gpus(named, variables(CUDA_VISIBLE_DEVICES="-1")).gpus == named
+
+
+def test_a_setting_as_long_as_linux_allows_is_read_at_once() -> None:
+    assert indices(",".join(map(str, range(20_000)))) == [0, 1, 2]
 
 
 def test_the_order_of_the_facts_does_not_matter() -> None:
