@@ -52,7 +52,7 @@ def _find(soname: str, root: Path, environ: Mapping[str, str]) -> Iterator[CudaL
 
 def read_release(path: str) -> DriverRelease | Unavailable:
     """Read the release of the driver from the name of one of its libraries."""
-    found = re.search(r"\.so\.(\d{3}(?:\.\d+)+)$", path)
+    found = re.search(r"\.so\.(\d{3}(?:\.\d{1,9}){1,3})$", path)
     return DriverRelease(found[1]) if found else Unavailable(f"the file name has no driver release: {path}")
 
 

@@ -91,6 +91,7 @@ _PEER_STATUSES = {
     6: "UNKNOWN",
 }
 _PEER_READ, _PEER_WRITE = 0, 1
+_POSSIBLE_COUNTS = range(257)  # as in nvml_child.py
 
 Question = tuple[Any, ...]  # the function, then the GPU and whatever else the question is about
 
@@ -170,7 +171,7 @@ def read_answer(told: Transcript) -> NvmlAnswer:
     init = told.fact(bool, "nvmlInit")
     if isinstance(init, Unavailable):
         return _read_nothing(told.code("nvmlInit"), library, Unavailable(init.reason))
-    count = told.fact(int, "nvmlDeviceGetCount")
+    count = _derived(told.fact(int, "nvmlDeviceGetCount"), _check_count)
     return NvmlAnswer(
         session=NvmlSession(
             library=library,
@@ -206,14 +207,27 @@ def _read_gpu(told: Transcript, index: int) -> Gpu:
     [bus_id] = _or(told.fact(tuple[str], "nvmlDeviceGetPciInfo", index), ("",))
     return Gpu(
         index=index,
-        name=_or(told.fact(str, "nvmlDeviceGetName", index), _NO_NAME),
-        compute_capability=_derived(capability, lambda numbers: ComputeCapability(*numbers)),
+        name=_or(told.fact(str, "nvmlDeviceGetName", index), "") or _NO_NAME,
+        compute_capability=_derived(capability, lambda numbers: _read_capability(*numbers)),
         source="NVML",
         uuid=_or(told.fact(str, "nvmlDeviceGetUUID", index), ""),
         pci_bus_id=bus_id,
         brand=_BRANDS.get(_or(told.fact(int, "nvmlDeviceGetBrand", index), 0), ""),
         health=_read_health(told, index),
     )
+
+
+def _check_count(number: int) -> int:
+    if number not in _POSSIBLE_COUNTS:
+        raise ValueError("more than any machine holds")
+    return number
+
+
+def _read_capability(major: int, minor: int) -> ComputeCapability:
+    capability = ComputeCapability.parse(f"{major}.{minor}")
+    if not capability.major:
+        raise ValueError("no GPU that knows CUDA has it")
+    return capability
 
 
 def _read_health(told: Transcript, index: int) -> GpuHealth:
@@ -256,7 +270,7 @@ def _read_process(pid: int, used_memory: int | None) -> GpuProcess:
 
 
 def _read_mig_instances(told: Transcript, index: int) -> tuple[MigInstance, ...] | Unavailable:
-    slots = told.fact(int, "nvmlDeviceGetMaxMigDeviceCount", index)
+    slots = _derived(told.fact(int, "nvmlDeviceGetMaxMigDeviceCount", index), _check_count)
     if isinstance(slots, Unavailable):
         return slots
     instances = []

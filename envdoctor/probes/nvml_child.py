@@ -25,6 +25,8 @@ LIBRARY_NOT_FOUND = (12, "NVML_ERROR_LIBRARY_NOT_FOUND")
 TEMPERATURE_OF_GPU = 0
 UNCORRECTED, VOLATILE = 1, 0
 PEER_READ, PEER_WRITE = 0, 1
+# Of GPUs in a machine, and of slices of a GPU. A sick driver may say anything.
+POSSIBLE_COUNTS = range(257)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
 # A function, its arguments after the device, the fields taken from the structure that it returns.
@@ -142,8 +144,9 @@ def ask_everything(questioner: Questioner) -> None:
         return
     questioner.ask("nvmlSystemGetDriverVersion", ())
     questioner.ask("nvmlSystemGetCudaDriverVersion", ())
-    count = questioner.ask("nvmlDeviceGetCount", ()) or 0
-    handles = {gpu: questioner.ask("nvmlDeviceGetHandleByIndex", (gpu,), gpu) for gpu in range(count)}
+    count = questioner.ask("nvmlDeviceGetCount", ())
+    gpus = range(count if count in POSSIBLE_COUNTS else 0)
+    handles = {gpu: questioner.ask("nvmlDeviceGetHandleByIndex", (gpu,), gpu) for gpu in gpus}
     devices = {gpu: handle for gpu, handle in handles.items() if handle}
     for gpu, device in devices.items():
         questioner.ask_all(IDENTITY, (gpu,), device)
@@ -161,8 +164,8 @@ def ask_about_mig(questioner: Questioner, gpu: int, device: Any) -> None:
     mode = questioner.ask("nvmlDeviceGetMigMode", (gpu,), device)
     if not mode or not mode[0]:
         return
-    slots = questioner.ask("nvmlDeviceGetMaxMigDeviceCount", (gpu,), device) or 0
-    for slot in range(slots):
+    slots = questioner.ask("nvmlDeviceGetMaxMigDeviceCount", (gpu,), device)
+    for slot in range(slots if slots in POSSIBLE_COUNTS else 0):
         if instance := questioner.ask("nvmlDeviceGetMigDeviceHandleByIndex", (gpu, slot), device, slot):
             questioner.ask_all(MIG_INSTANCE, (gpu, slot), instance)
 

@@ -26,7 +26,7 @@ _VERSION_FILES: tuple[tuple[str, bytes, Callable[[str], CudaVersion]], ...] = (
         CudaVersion.parse,
     ),  # from 11.1 on
     ("version.txt", rb"CUDA Version (\d{1,2}\.\d{1,2})\b", CudaVersion.parse),  # to 11.0
-    ("include/cuda.h", rb"#define CUDA_VERSION (\d{4,5})\b", lambda number: CudaVersion.from_number(int(number))),
+    ("include/cuda.h", rb"#define CUDA_VERSION ([1-9]\d{3,4})\b", lambda number: CudaVersion.from_number(int(number))),
 )
 _HEAD = 1 << 16
 _HEAD_OF_ANSWER = 1 << 12

@@ -3,6 +3,8 @@
  *
  *   driver_version 580.65.06      the release of the driver
  *   cuda_version 13000            what nvmlSystemGetCudaDriverVersion returns
+ *   device_count 2                what nvmlDeviceGetCount returns, if not the number of GPUs
+ *   mig_slots 7                   what nvmlDeviceGetMaxMigDeviceCount returns
  *   gpu                           begins a GPU; the lines that follow describe it
  *   name NVIDIA GeForce RTX 4090  and so on: see `settings` below; what a GPU lacks answers NVML_ERROR_NOT_SUPPORTED
  *   process 4711 536870912        a compute process: pid and bytes
@@ -30,7 +32,7 @@ enum {
     INSUFFICIENT_SIZE = 7,
 };
 
-enum { MOST_GPUS = 16, MOST_PARTS = 8, MOST_FAULTS = 16, MIG_SLOTS = 7 };
+enum { MOST_GPUS = 64, MOST_PARTS = 8, MOST_FAULTS = 16 };
 
 struct process {
     unsigned pid;
@@ -61,6 +63,7 @@ static char driver_version[80] = "580.65.06";
 static int cuda_version = 13000, peer_status = 5;
 static struct device gpus[MOST_GPUS];
 static int gpu_count;
+static long long device_count = -1, mig_slots = 7;
 static struct fault faults[MOST_FAULTS];
 static int fault_count;
 
@@ -126,6 +129,10 @@ static void read_line(const char *word, const char *value)
         strcpy(driver_version, value);
     else if (!strcmp(word, "cuda_version"))
         cuda_version = atoi(value);
+    else if (!strcmp(word, "device_count"))
+        device_count = atoll(value);
+    else if (!strcmp(word, "mig_slots"))
+        mig_slots = atoll(value);
     else if (!strcmp(word, "peer_status"))
         peer_status = atoi(value);
     else if (!strcmp(word, "fail") || !strcmp(word, "hang") || !strcmp(word, "crash") || !strcmp(word, "exit"))
@@ -222,7 +229,7 @@ int nvmlSystemGetCudaDriverVersion(int *version)
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
     ENTER(NULL);
-    *count = gpu_count;
+    *count = device_count < 0 ? gpu_count : device_count;
     return SUCCESS;
 }
 
@@ -331,7 +338,7 @@ int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending)
 int nvmlDeviceGetMaxMigDeviceCount(Device device, unsigned *count)
 {
     ENTER(device);
-    return give(device->mig_mode < 0 ? -1 : MIG_SLOTS, count);
+    return give(device->mig_mode < 0 ? -1 : mig_slots, count);
 }
 
 int nvmlDeviceGetMigDeviceHandleByIndex(Device device, unsigned slot, Device *instance)

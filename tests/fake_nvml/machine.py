@@ -112,6 +112,8 @@ class FakeMachine:
     gpus: tuple[FakeGpu, ...] = (A_4090,)
     driver_version: str = "580.65.06"
     cuda_version: int = 13000
+    device_count: int = -1  # what NVML says, if not the number of `gpus`
+    mig_slots: int = 7
     peer_status: int = 1  # NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED: what consumer cards answer
     faults: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # functions that this driver is too old to have
@@ -119,7 +121,8 @@ class FakeMachine:
 
     def text(self) -> str:
         """Describe it as fake_nvml.c reads it."""
-        machine = [f"{word} {getattr(self, word)}" for word in ("driver_version", "cuda_version", "peer_status")]
+        words = ("driver_version", "cuda_version", "device_count", "mig_slots", "peer_status")
+        machine = [f"{word} {getattr(self, word)}" for word in words]
         gpus = [line for index, gpu in enumerate(self.gpus) for line in gpu.at(index).lines()]
         return "\n".join([*machine, *self.faults, *gpus]) + "\n"
 

@@ -508,6 +508,47 @@ def test_a_crash_leaves_what_was_told_before(ask: Ask, fault: str, end: str) -> 
     assert health(known(answer)[1]).total_memory == reason
 
 
+@pytest.mark.parametrize("count", [257, 100_000, 4_294_967_295])
+def test_a_number_of_gpus_that_no_machine_holds_is_none(ask: Ask, count: int) -> None:
+    answer = ask(FakeMachine(device_count=count))
+
+    assert session(answer).device_count == Unavailable(f"NVML said {count}")
+    assert answer.gpus == answer.peer_access == Unavailable(f"NVML said {count}")
+    assert answer.driver_release == DriverRelease("580.65.06")
+
+
+def test_a_number_of_slices_that_no_gpu_holds_is_none(ask: Ask) -> None:
+    gpu = dataclasses.replace(AN_A100, mig_mode=1, mig_instance=("MIG-1 1 NVIDIA A100 MIG 1g.5gb",))
+    [found] = known(ask(FakeMachine(gpus=(gpu,), mig_slots=4_294_967_295)))
+
+    assert health(found).mig_instances == Unavailable("NVML said 4294967295")
+    assert health(found).temperature == 41
+
+
+def test_sixty_four_gpus_are_told_apart(ask: Ask) -> None:
+    gpus = known(ask(FakeMachine(gpus=(A_4090,) * 64)))
+
+    assert len({gpu.uuid for gpu in gpus}) == 64
+
+
+@pytest.mark.parametrize(("capability", "said"), [(0, "(0, 0)"), (5, "(0, 5)"), (2_000_000_000, "(200000000, 0)")])
+def test_a_capability_that_no_gpu_has_is_none(ask: Ask, capability: int, said: str) -> None:
+    [gpu] = known(ask(FakeMachine(gpus=(dataclasses.replace(A_4090, capability=capability),))))
+
+    assert gpu.compute_capability == Unavailable(f"NVML said {said}")
+
+
+@pytest.mark.parametrize("number", [0, -5, 999, 2_147_483_647])
+def test_a_version_of_cuda_that_is_none_is_missing(ask: Ask, number: int) -> None:
+    assert ask(FakeMachine(cuda_version=number)).cuda_version == Unavailable(f"NVML said {number}")
+
+
+def test_a_gpu_without_a_name_is_called_unknown(ask: Ask) -> None:
+    [gpu] = known(ask(FakeMachine(gpus=(dataclasses.replace(A_4090, name=""),))))
+
+    assert gpu.name == "unknown GPU"
+
+
 def test_a_driver_that_hangs_keeps_nobody_when_the_asker_is_killed(fake_nvml: Install) -> None:
     code = "import time; from envdoctor.probes.nvml import start_inquiry; start_inquiry(); time.sleep(600)"
     environ = os.environ | fake_nvml(FakeMachine(faults=("hang nvmlInitWithFlags 600",)))
