@@ -166,6 +166,17 @@ class KnowledgeBase:
             return False
         return device.major == arch.capability.major and device.minor >= arch.capability.minor
 
+    def is_unsettled(self, arch: Arch, device: ComputeCapability, cuda: CudaVersion) -> bool:
+        """Tell whether `runs_on` says no although CUDA of this version, of the build or the driver, may run the code.
+
+        Integrated chips stood outside the minor-version rule; whether Orin still does with CUDA 13.2 is not settled.
+        """
+        row = self.architectures.get(device)
+        if row is None or row.isolated_before is None or cuda < row.isolated_before:
+            return False
+        is_plain = arch.kind is CodeKind.SASS and not arch.suffix and not self._is_isolated(arch.capability)
+        return is_plain and device.major == arch.capability.major and device.minor >= arch.capability.minor
+
     def _is_isolated(self, capability: ComputeCapability) -> bool:
         row = self.architectures.get(capability)
         return row is not None and row.isolated

@@ -32,6 +32,7 @@ class ArchitectureRow(Row):
     name: str
     # Integrated chips stand outside the minor-version rule: other code does not run on them, nor theirs elsewhere.
     isolated: bool = False
+    isolated_before: CudaVersion | None = None  # whether they still do from this version on is not settled
     also_runs_on: tuple[ComputeCapability, ...] = ()  # machine code; the same chip under another number
     family: tuple[ComputeCapability, ...] = ()  # devices that run its family-specific code (suffix `f`)
     first_toolkit: CudaVersion | None = None  # None: older than every toolkit of cuda.toml

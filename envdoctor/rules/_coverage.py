@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from envdoctor.kb import Coverage, KnowledgeBase
 from envdoctor.kb.torch_choice import COMPANIONS
-from envdoctor.model.arch import CodeKind, ComputeCapability, format_arch_list
+from envdoctor.model.arch import Arch, CodeKind, ComputeCapability, format_arch_list
 from envdoctor.model.facts import (
     ContainerGroup,
     DeviceCode,
@@ -133,6 +133,20 @@ def cover(code: DeviceCode, target: Target, kb: KnowledgeBase) -> Coverage:
     if coverage.native or coverage.jit or not _can_be_linked_anew(code, target, kb):
         return coverage
     return Coverage(native=0, jit=coverage.none, none=0)
+
+
+def why_unsettled(
+    archs: Iterable[Arch],
+    device: ComputeCapability,
+    torch: TorchBuild | None,
+    driver: Driver | None,
+    kb: KnowledgeBase,
+) -> str:
+    """Say why code that does not run with older CUDA may run with that of the build or the driver; empty when not."""
+    versions = (torch and torch.build_cuda_version, driver and driver.cuda_version)
+    newest = max((one for one in versions if isinstance(one, CudaVersion)), default=None)
+    is_open = newest is not None and any(kb.is_unsettled(arch, device, newest) for arch in archs)
+    return kb.architectures[device].note if is_open else ""
 
 
 def cover_extensions(

@@ -5,7 +5,7 @@ from envdoctor.kb.torch_choice import TorchWish, find_torch_remedy
 from envdoctor.model.facts import DeviceCode, Distribution, Driver, Environment, Gpu, Host, TorchBuild, Variable
 from envdoctor.model.finding import Finding, NotApplicable, Severity, Undecided
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._coverage import Target
+from envdoctor.rules._coverage import Target, why_unsettled
 from envdoctor.rules._devices import Devices, judge_devices
 from envdoctor.rules._torch_code import Way, judge_torch, not_for_cuda
 
@@ -56,6 +56,10 @@ def torch_without_code_for_gpu(
         if code.way is Way.UNKNOWN:
             yield Undecided(f"whether torch has code for {devices}: {code.reason}")
         if code.way is not Way.NONE:
+            return
+        archs = torch.arch_list if isinstance(torch.arch_list, tuple) else ()
+        if why := why_unsettled(archs, devices.compute_capability, torch, driver, kb):
+            yield Undecided(f"whether torch has code for {devices}: {why}")
             return
         wish = TorchWish(
             installed=torch,

@@ -15,6 +15,7 @@ from envdoctor.rules._coverage import (
     cover_extensions,
     newest_ptx_isa,
     short_path,
+    why_unsettled,
 )
 from envdoctor.rules._devices import Devices, judge_devices
 from envdoctor.rules._rebuild import extension_remedy
@@ -66,6 +67,10 @@ def extension_without_code_for_gpu(
             if extension.unreadable:
                 first = extension.unreadable[0]
                 yield Undecided(f"whether {extension.name} has code: {short_path(first.library)}: {first.unreadable}")
+                continue
+            archs = (entry.arch for one in extension.libraries for group in one.code.containers for entry in group.code)
+            if why := why_unsettled(archs, devices.compute_capability, torch, driver, kb):
+                yield Undecided(f"whether {extension.name} has code for {devices}: {why}")
                 continue
             newer_ptx = tuple(_name_newer_ptx(extension, target, kb))
             if newer_ptx and driver and _is_too_old_for_torch(driver, torch, kb):

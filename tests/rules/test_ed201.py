@@ -3,12 +3,14 @@ from dataclasses import replace
 import pytest
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.model.facts import Unavailable
+from envdoctor.model.facts import Driver, Unavailable
 from envdoctor.model.finding import NotApplicable, Undecided
+from envdoctor.model.versions import CudaVersion
 from envdoctor.rules.ed201_torch_without_code_for_gpu import torch_without_code_for_gpu
 from tests.builders import (
     a_container,
     a_distribution,
+    a_driver,
     a_gpu,
     a_library,
     a_named_gpu,
@@ -254,3 +256,17 @@ def test_ignores_the_extensions(kb: KnowledgeBase) -> None:
     assert not torch_without_code_for_gpu(
         torch=a_torch(), gpus=(a_gpu("8.9"),), device_code=(a_library("sm_37"),), kb=kb
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "driver"),
+    [("2.15.0+cu132", None), ("2.14.1+cu130", a_driver("595.45.04", cuda_version=CudaVersion(13, 2)))],
+)
+def test_leaves_open_whether_orin_runs_other_code_with_newer_cuda(
+    version: str, driver: Driver | None, kb: KnowledgeBase
+) -> None:
+    gpus = (a_named_gpu("8.7"),)
+    [undecided] = torch_without_code_for_gpu.check(torch=a_torch(version, TORCH_2_14), gpus=gpus, kb=kb, driver=driver)
+
+    assert isinstance(undecided, Undecided)
+    assert "13.2" in undecided.reason

@@ -366,3 +366,13 @@ def test_offers_a_newer_release_of_what_is_not_compiled_against_torch(kb: Knowle
 
     assert finding.remedy is not None
     assert finding.remedy.summary == "install a release of faiss-gpu-cu12 that was built for 12.0"
+
+
+def test_leaves_open_whether_orin_runs_other_code_with_newer_cuda(kb: KnowledgeBase) -> None:
+    code, gpus = (a_library("sm_80 sm_86"),), (a_named_gpu("8.7"),)
+
+    assert extension_without_code_for_gpu(device_code=code, gpus=gpus, kb=kb, torch=a_torch("2.14.1+cu130"))
+    [undecided] = extension_without_code_for_gpu.check(
+        device_code=code, gpus=gpus, kb=kb, torch=a_torch("2.15.0+cu132")
+    )
+    assert isinstance(undecided, Undecided)
