@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
@@ -191,7 +191,7 @@ class PackageNeedRow(Row):
         """Tell whether a version of the package is one of `versions`; one that no standard knows is none."""
         try:
             return SpecifierSet(self.versions).contains(Version(version), prereleases=True)
-        except InvalidVersion:
+        except ValueError:  # also of numbers that are too long for Python
             return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.torch_builds import X86_64, TorchBuildRow
@@ -137,7 +137,10 @@ def _has_python(row: TorchBuildRow, wish: TorchWish) -> bool:
 def _has_glibc(row: TorchBuildRow, wish: TorchWish) -> bool:
     if wish.host is None or not isinstance(wish.host.glibc, str):
         return True
-    return Version(wish.host.glibc) >= Version(row.glibc_min)
+    try:
+        return Version(wish.host.glibc) >= Version(row.glibc_min)
+    except ValueError:
+        return True  # a glibc of somebody's own: nothing says that it is older
 
 
 def _has_driver(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> bool:
@@ -150,18 +153,19 @@ def _find_pins(wish: TorchWish) -> Iterator[_Pin]:
         if distribution.name in COMPANIONS or distribution.shadowed_by:
             continue
         for text in filter(_MENTIONS_TORCH.match, distribution.requires):
-            specifier = _read_specifier(text, wish)
-            if specifier and specifier.contains(wish.installed.version, prereleases=True):
+            try:
+                specifier = _read_specifier(text, wish)
+                is_met = specifier.contains(wish.installed.version, prereleases=True)
+            except ValueError:
+                continue  # pip of its time accepted more than the standard does; what cannot be read pins nothing
+            if specifier and is_met:
                 yield _Pin(distribution=distribution.name, specifier=specifier)
 
 
-def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet | None:
-    from packaging.requirements import InvalidRequirement, Requirement  # only what needs a remedy pays for it
+def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet:
+    from packaging.requirements import Requirement  # only what needs a remedy pays for it
 
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
-        return None  # pip of its time accepted more than the standard does; what cannot be read pins nothing
+    requirement = Requirement(text)
     known = {"extra": ""}
     if wish.python:
         known |= {
@@ -169,7 +173,7 @@ def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet | None:
             "python_full_version": ".".join(map(str, wish.python)),
         }
     applies = requirement.marker is None or requirement.marker.evaluate(known)
-    return requirement.specifier if applies else None
+    return requirement.specifier if applies else SpecifierSet()
 
 
 def _broken(pins: tuple[_Pin, ...], row: TorchBuildRow) -> tuple[_Pin, ...]:
@@ -209,7 +213,7 @@ def _cuda_distance(row: TorchBuildRow, wish: TorchWish) -> tuple[int, ...]:
 def _installed_version(wish: TorchWish) -> Version:
     try:
         return Version(wish.installed.version)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one; and there are numbers that are too long for Python
         return Version("0")  # a build of somebody's own: every release counts as newer
 
 

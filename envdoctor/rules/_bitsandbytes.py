@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.model.facts import DeviceCode, TorchBuild, Unavailable, Variable
 from envdoctor.model.visibility import value_of
@@ -75,5 +75,5 @@ def _number_of(code: DeviceCode) -> str | None:
 def _release_of(version: str | Unavailable | None) -> Version | None:
     try:
         return Version(version) if isinstance(version, str) else None
-    except InvalidVersion:
+    except ValueError:  # also of numbers that are too long for Python
         return None

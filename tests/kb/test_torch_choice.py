@@ -131,6 +131,14 @@ def test_tells_a_free_threaded_python_apart() -> None:
     assert "torch==2.12.0+cu130" in find_torch_remedy(wish, KB).commands[0]
 
 
+@pytest.mark.parametrize("version", ["x", "", "1" * 5000], ids=["word", "empty", "long"])
+def test_versions_that_are_none_do_not_keep_it_from_a_remedy(version: str) -> None:
+    requires = (f"torch>={version}", "torch>1; sys_platform ~= 'linux'", f"torch>1; python_version > '{version}'")
+    wish = a_wish(version, "8.9", glibc=version, distributions=(a_distribution("x", requires=requires),))
+
+    assert find_torch_remedy(wish, KB).commands
+
+
 def test_asks_for_a_newer_system_when_glibc_is_too_old() -> None:
     remedy = find_torch_remedy(a_wish("2.6.0+cu124", "12.0", glibc="2.27"), KB)
 
