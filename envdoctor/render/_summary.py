@@ -86,7 +86,7 @@ def why_nothing_was_judged(report: Report) -> str:
     if (torch := _why_torch_has_none(report.facts)) and not _has_device_code(report.facts):
         return f"{torch}; no library with GPU code was found"
     judged = any(
-        outcome.status in {Status.PASSED, Status.FAILED}
+        outcome.status in {Status.PASSED, Status.FAILED, Status.UNKNOWN}
         and "gpus" in outcome.rule.needs
         and _CODE_FACTS.intersection(outcome.rule.needs)
         for outcome in report.outcomes

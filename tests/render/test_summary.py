@@ -2,6 +2,7 @@
 
 import pytest
 
+from envdoctor import api
 from envdoctor.model.facts import Absence, Facts, TorchBuild, Unavailable
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
 from envdoctor.render._summary import Verdict, summary, verdicts
@@ -64,6 +65,14 @@ def test_a_card_is_not_ok_when_the_rules_about_code_were_left_out(facts: Facts |
     skipped = Outcome(rule=NO_DEVICE_CODE, status=Status.SKIPPED, reasons=("not selected",))
 
     assert verdict_of(skipped, facts=facts) is Verdict.NOT_JUDGED
+
+
+def test_a_lost_card_leaves_the_code_judged_for_the_one_beside_it() -> None:
+    lost = a_gpu(index=1, compute_capability=Unavailable("GPU is lost"))
+    report = api.judge(healthy_facts(gpus=(a_gpu("8.9"), lost)))
+
+    assert "GPU code not judged" not in summary(report)
+    assert "undecided" in summary(report)
 
 
 def test_every_card_has_its_own_verdict() -> None:
