@@ -71,7 +71,7 @@ def test_a_report_decides_the_exit_code(
 
 
 def test_the_readme_holds_the_same_table() -> None:
-    readme = (Path(envdoctor.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
     assert [code for code in ExitCode if f"| {code.value} |" not in readme] == []
 
@@ -187,6 +187,17 @@ def test_help_that_nobody_reads_is_no_finding() -> None:
     os.close(reader)
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
+@pytest.mark.parametrize("module", ["click", "envdoctor/x", "packaging", "platform", "tomli", "torch"])
+def test_the_modules_of_the_current_folder_are_not_imported(module: str, tmp_path: Path) -> None:
+    (tmp_path / "envdoctor.toml").write_text("strict = false")  # so that tomli is wanted
+    (tmp_path / module).parent.mkdir(exist_ok=True)
+    (tmp_path / f"{module}.py").write_text("raise SystemExit('executed')")
+
+    ended = run("check", "--gpu", "4090", folder=tmp_path)
 
     assert (ended.returncode, ended.stderr) == (0, "")
 
