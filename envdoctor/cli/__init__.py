@@ -56,8 +56,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
-    except SystemExit:  # so Click ends when nobody reads its help
-        return ExitCode.OK
+    except SystemExit:  # so Click ends when nobody reads its help, and so would foreign code
+        return ExitCode.COULD_NOT_TELL
     except Exception:  # noqa: BLE001  a bug must not end in Python's exit code 1
         import traceback
 

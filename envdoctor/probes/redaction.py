@@ -29,7 +29,7 @@ def find_identity() -> Identity:
     """Ask the machine who and where we are."""
     home = os.path.expanduser("~")  # `Path.home` raises where there is none
     host = socket.gethostname()
-    homes = {home, os.path.realpath(home)} - {"/", "~"}
+    homes = {home, os.path.realpath(home)} - {"/"} if os.path.isabs(home) else set()
     return Identity(
         homes=tuple(sorted(homes, key=len, reverse=True)),
         users=tuple({_user()} - _COMMON_USERS),

@@ -63,6 +63,13 @@ def test_a_host_called_like_a_word_leaves_words_alone() -> None:
     assert redact(facts, linux) == facts
 
 
+@pytest.mark.parametrize("home", ["", "/", ".", "~", "lib"])
+def test_a_home_that_is_none_is_not_looked_for(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", home)
+
+    assert find_identity().homes == ()
+
+
 def test_the_machine_knows_its_own_identity() -> None:
     identity = find_identity()
 
