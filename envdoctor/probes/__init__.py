@@ -13,9 +13,9 @@ if TYPE_CHECKING:  # `envdoctor scan` imports this package, and asks the knowled
 
 T = TypeVar("T")
 
-_NAMED_CARDS = Unavailable(
-    "the named cards are not in this machine: name the driver of their host with --driver", Absence.NOT_APPLICABLE
-)
+_NOT_HERE = "the named cards are not in this machine"
+_NAMED_CARDS = Unavailable(_NOT_HERE, Absence.NOT_APPLICABLE)
+_UNNAMED_DRIVER = Unavailable(f"{_NOT_HERE}: name the driver of their host with --driver", Absence.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
             toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
         )
         if inquiry is None:
-            driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _NAMED_CARDS
+            driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _UNNAMED_DRIVER
             return replace(facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
         answer = inquiry.finish()
     return replace(

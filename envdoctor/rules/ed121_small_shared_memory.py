@@ -1,6 +1,6 @@
 """A container with the small default of shared memory."""
 
-from envdoctor.model.facts import Host, Unavailable
+from envdoctor.model.facts import Gpu, Host, Unavailable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity, Undecided
 from envdoctor.model.rule import Conclusions, rule
 
@@ -8,7 +8,7 @@ _DOCKER_DEFAULT = 64 << 20
 
 
 @rule("ED121", Severity.INFO, "the container has little shared memory")
-def small_shared_memory(host: Host) -> Conclusions:
+def small_shared_memory(host: Host, gpus: tuple[Gpu, ...] | None = None) -> Conclusions:
     """
     ## What it means
     `/dev/shm` has 64 MiB or less. DataLoader workers pass batches through it; when it is full they die with
@@ -27,6 +27,9 @@ def small_shared_memory(host: Host) -> Conclusions:
     ## When to ignore it
     When the job loads its data without workers and uses one GPU.
     """
+    if gpus and all(gpu.is_named for gpu in gpus):
+        yield NotApplicable("the job will run on another machine, that of the named cards")
+        return
     if not host.container:
         yield NotApplicable("this is not a container")
         return

@@ -32,8 +32,11 @@ def hidden_gpus(gpus: tuple[Gpu, ...], variables: tuple[Variable, ...], torch: T
         yield NotApplicable("torch is a build without CUDA")
         return
     here = tuple(gpu for gpu in gpus if not gpu.is_named)
+    if not here:
+        yield NotApplicable("no GPU of this machine is judged")
+        return
     visible = find_visible_gpus(here, variables)
-    if not here or visible.gpus or visible.fault:
+    if visible.gpus or visible.fault:
         return
     yield Finding(
         message=f"CUDA_VISIBLE_DEVICES='{visible.setting}' hides every GPU",

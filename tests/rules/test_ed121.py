@@ -7,7 +7,7 @@ import pytest
 from envdoctor.model.facts import Host, Unavailable
 from envdoctor.model.finding import NotApplicable, Undecided
 from envdoctor.rules.ed121_small_shared_memory import small_shared_memory
-from tests.builders import a_host
+from tests.builders import a_host, a_named_gpu
 
 
 def a_container(**changes: Any) -> Host:
@@ -30,6 +30,12 @@ def test_is_silent_when_there_is_more(size: int) -> None:
 def test_has_nothing_to_judge_outside_of_containers() -> None:
     """greatlog/UnpairedSR#17: no docker, and a bus error of another cause."""
     [conclusion] = small_shared_memory.check(host=a_host(shm_total=64 << 20))
+
+    assert isinstance(conclusion, NotApplicable)
+
+
+def test_has_nothing_to_judge_for_cards_that_are_not_here() -> None:
+    [conclusion] = small_shared_memory.check(host=a_container(shm_total=64 << 20), gpus=(a_named_gpu("8.9"),))
 
     assert isinstance(conclusion, NotApplicable)
 
