@@ -28,6 +28,12 @@ def test_a_pattern_does_not_match_everything(symptom: SymptomRow) -> None:
     assert not symptom.matches("import torch: everything is fine (803, 804, CUDA, GPU, driver)")
 
 
+@each_symptom
+def test_repetitions_have_bounds(symptom: SymptomRow) -> None:
+    """Two without bounds that may share characters take the square of a log's length, or of a line's."""
+    assert not re.search(r"(\\[sSwWdD]|(?<!\\)[].)])[*+]", symptom.pattern)
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [
