@@ -1,14 +1,20 @@
 """The command line: a module `name` in this folder that holds a Click `command` is the command `name`."""
 
 import importlib
+import io
+import os
 import pkgutil
 import signal
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 import click
 
 from envdoctor import __version__
 from envdoctor.errors import EnvdoctorError, ExitCode
+
+P = ParamSpec("P")
 
 _NOT_COMMANDS = frozenset({"configuration", "options"})
 
@@ -43,25 +49,37 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     # As an interruption: children are ended on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.stdin is None:  # `<&-`, which Click does not expect
+        sys.stdin = io.StringIO()
     try:
         result = cli.main(args, prog_name="envdoctor", standalone_mode=False)
     except click.ClickException as exc:
-        exc.show()
+        _complain(exc.show)
         return ExitCode.USAGE
     except EnvdoctorError as exc:
         from envdoctor.render.text import printable
 
-        click.echo(f"error: {printable(str(exc))}", err=True)
+        _complain(click.echo, f"error: {printable(str(exc))}", err=True)
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        _complain(click.echo, "interrupted", err=True)
         return ExitCode.INTERRUPTED
     except SystemExit:  # so Click ends when nobody reads its help, and so would foreign code
         return ExitCode.COULD_NOT_TELL
     except Exception:  # noqa: BLE001  a bug must not end in Python's exit code 1
         import traceback
 
-        traceback.print_exc()
-        click.echo(f"error: this is a bug of envdoctor {__version__}: please report it with the lines above", err=True)
+        _complain(traceback.print_exc)
+        request = f"error: this is a bug of envdoctor {__version__}: please report it with the lines above"
+        _complain(click.echo, request, err=True)
         return ExitCode.COULD_NOT_TELL
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _complain(say: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Say something on standard error; where it cannot be written, as on a full disk, the exit code tells enough."""
+    try:
+        say(*args, **kwargs)
+    except OSError:
+        # Python flushes it once more when it ends, and would replace our exit code by 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

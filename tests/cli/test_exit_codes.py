@@ -219,6 +219,27 @@ def test_a_report_in_a_file_needs_no_standard_output(tmp_path: Path) -> None:
     assert (tmp_path / "page").read_text()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("error", 3), ("gpu", 2), ("file", 2), ("bug", 3)],
+)
+def test_a_failure_has_its_code_when_nothing_can_be_written(what: str, code: int, folder_with_boom: Path) -> None:
+    command = [sys.executable, "-m", "envdoctor", "boom", what]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=full, check=False, cwd=folder_with_boom)
+
+    assert ended.returncode == code
+
+
+def test_a_closed_standard_input_holds_no_facts() -> None:
+    command = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "envdoctor", "check", "--facts", "-"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "not JSON" in ended.stderr
+
+
 def test_facts_that_cannot_be_read_are_an_error() -> None:
     ended = run("check", "--facts", "/proc/self/mem")
 
