@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability, parse_arch_list
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.facts import (
     Absence,
     ComputeMode,
-    ContainerGroup,
     CpuOnlyExtension,
     CudaLibrary,
     DeviceCode,
@@ -24,7 +24,6 @@ from envdoctor.model.facts import (
     GpuHealth,
     Host,
     JitExtension,
-    KernelCode,
     LibraryRole,
     MetadataKind,
     NvmlCode,

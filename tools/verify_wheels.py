@@ -26,7 +26,7 @@ from envdoctor.binary.image import Image, read_image
 from envdoctor.binary.reader import BinaryError
 from envdoctor.binary.wheel import Member, WheelError, find_members
 from envdoctor.model.arch import CodeKind
-from envdoctor.model.facts import ContainerGroup, KernelCode
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 
 TABLE = Path(__file__).parents[1] / "fixtures" / "wheel_archs.json"
 

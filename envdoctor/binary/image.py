@@ -18,7 +18,7 @@ from envdoctor.binary.places import (
     sort,
 )
 from envdoctor.binary.reader import BinaryError, Reader
-from envdoctor.model.facts import ContainerGroup, KernelCode
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 
 # Sections of device code, by name in ELF and (cut after eight characters) in PE files, and whether it is input of a
 # later device link. cuobjdump reads the second kind with `-all` only.

@@ -18,7 +18,7 @@ from envdoctor.binary.fatbin import (
 )
 from envdoctor.binary.reader import Reader
 from envdoctor.model.arch import Arch
-from envdoctor.model.facts import KernelCode
+from envdoctor.model.device_code import KernelCode
 from envdoctor.model.versions import PtxIsaVersion
 
 # Bytes that an instruction takes, relative to Volta and later (16 bytes): Kepler has one control word per seven

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -14,9 +14,11 @@ from click.core import ParameterSource
 from envdoctor import render
 from envdoctor.cli.configuration import apply_configuration
 from envdoctor.errors import ReportError
-from envdoctor.model.finding import Report
 from envdoctor.model.versions import DriverRelease
 from envdoctor.probes import Plan
+
+if TYPE_CHECKING:
+    from envdoctor.model.finding import Report
 
 Command = Callable[..., int]
 
@@ -155,7 +157,7 @@ class Destination:
     format: str
     options: render.RenderOptions
 
-    def write(self, report: Report) -> None:
+    def write(self, report: "Report") -> None:
         """Render and write *report*."""
         write(render.get(self.format).render(report, self.options), self.file)
 

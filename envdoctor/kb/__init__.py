@@ -28,7 +28,7 @@ from envdoctor.kb.tables import (
 )
 from envdoctor.kb.torch_builds import TorchBuildRow, expand_builds
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
-from envdoctor.model.facts import ContainerGroup
+from envdoctor.model.device_code import ContainerGroup
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
 if TYPE_CHECKING:

@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from envdoctor.errors import ProbeError
-from envdoctor.model.facts import Absence, Facts, Unavailable
 
-if TYPE_CHECKING:  # `envdoctor scan` imports this package, and asks the knowledge base of named cards alone
+if TYPE_CHECKING:  # `envdoctor scan` imports this package, and has no use for facts; they take their time to load
     from envdoctor.kb import KnowledgeBase
+    from envdoctor.model.facts import Facts, Unavailable
 
 T = TypeVar("T")
 
 _NOT_HERE = "the named cards are not in this machine"
-_NAMED_CARDS = Unavailable(_NOT_HERE, Absence.NOT_APPLICABLE)
-_UNNAMED_DRIVER = Unavailable(f"{_NOT_HERE}: name the driver of their host with --driver", Absence.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +24,10 @@ class Plan:
     prefix: str = ""  # folder of a venv or conda environment, or a bare site-packages
     gpus: tuple[str, ...] = ()  # names of cards that are not here, as people spell them
     driver: str = ""  # release of the driver that the named cards run under
-    deep: bool = False  # also look for device code outside the fatbin sections
+    deep: bool = False  # also read NVIDIA's libraries, and look for device code outside the fatbin sections
 
 
-def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
+def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
     """Run every probe; what one cannot find out becomes `Unavailable` and leaves the others standing.
 
     Raises:
@@ -38,6 +36,7 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
         DriverReleaseError: *plan* names a driver that is none.
 
     """
+    from envdoctor.model.facts import Absence, Facts, Unavailable
     from envdoctor.probes import (
         distributions,
         environ,
@@ -86,8 +85,10 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
             toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
         )
         if inquiry is None:
-            driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else _UNNAMED_DRIVER
-            return replace(facts, gpus=named, driver=driver, nvml=_NAMED_CARDS, peer_access=_NAMED_CARDS)
+            nowhere = Unavailable(_NOT_HERE, Absence.NOT_APPLICABLE)
+            unnamed = Unavailable(f"{_NOT_HERE}: name the driver of their host with --driver", Absence.NOT_APPLICABLE)
+            driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else unnamed
+            return replace(facts, gpus=named, driver=driver, nvml=nowhere, peer_access=nowhere)
         answer = inquiry.finish()
     return replace(
         facts,
@@ -98,7 +99,9 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> Facts:
     )
 
 
-def _attempt(probe: Callable[[], T]) -> T | Unavailable:
+def _attempt(probe: Callable[[], T]) -> "T | Unavailable":
+    from envdoctor.model.facts import Unavailable
+
     try:
         return probe()
     except (ProbeError, OSError) as exc:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from envdoctor.binary.image import Image
 from envdoctor.binary.reader import BinaryError, open_file
-from envdoctor.probes.device_code import Reading, read_library
+from envdoctor.probes.reading import Reading, read_library
 
 if TYPE_CHECKING:  # without cards, nothing is asked of the knowledge base
     from envdoctor.kb import Coverage

@@ -3,9 +3,10 @@
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from envdoctor.model.finding import Report
+if TYPE_CHECKING:
+    from envdoctor.model.finding import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class RenderOptions:
 class Renderer(Protocol):
     """What a module of this package provides (PEP 544: modules can implement protocols)."""
 
-    def render(self, report: Report, options: RenderOptions) -> str:
+    def render(self, report: "Report", options: RenderOptions) -> str:
         """Write *report* as text; never raises on a valid report."""
         ...
 

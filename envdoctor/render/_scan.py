@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envdoctor import __version__
 from envdoctor.model.arch import Arch, CodeKind
-from envdoctor.model.facts import ContainerGroup, KernelCode
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.versions import PtxIsaVersion
 from envdoctor.probes.scan import Scan, ScannedFile
 

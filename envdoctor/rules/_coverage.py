@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from envdoctor.kb import Coverage, KnowledgeBase
 from envdoctor.kb.torch_choice import COMPANIONS
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability, format_arch_list
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.facts import (
-    ContainerGroup,
     DeviceCode,
     Distribution,
     Driver,
     Environment,
     Host,
-    KernelCode,
     LibraryRole,
     TorchBuild,
     Unavailable,

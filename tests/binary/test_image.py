@@ -8,7 +8,7 @@ from envdoctor.binary.image import Image, read_image
 from envdoctor.binary.reader import BinaryError, BytesReader, open_file
 from envdoctor.binary.wheel import InflatedReader
 from envdoctor.model.arch import format_arch_list
-from envdoctor.model.facts import ContainerGroup
+from envdoctor.model.device_code import ContainerGroup
 from tests.binary.files import FIXTURES, content_of, deflated, static_library, windows_library
 
 FATBIN = content_of("m_80.fatbin")

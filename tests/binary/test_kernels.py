@@ -9,7 +9,7 @@ from envdoctor.binary.fatbin import CONTAINER_KEY, FLAG_LZ4, Container, parse_co
 from envdoctor.binary.kernels import find_kernels, kernel_code
 from envdoctor.binary.reader import BytesReader, Reader
 from envdoctor.model.arch import CodeKind
-from envdoctor.model.facts import KernelCode
+from envdoctor.model.device_code import KernelCode
 from tests.binary.files import content_of
 
 

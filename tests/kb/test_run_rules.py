@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.arch import Arch, ComputeCapability
-from envdoctor.model.facts import ContainerGroup, KernelCode
+from envdoctor.model.device_code import ContainerGroup, KernelCode
 from tests.builders import a_container
 
 # Every number that a compute capability of one or two digits before the point can have, known or not.

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.model.facts import ContainerGroup, DeviceCode, LibraryRole, Unavailable
+from envdoctor.model.device_code import ContainerGroup
+from envdoctor.model.facts import DeviceCode, LibraryRole, Unavailable
 from envdoctor.model.finding import Undecided
 from envdoctor.rules.ed201_torch_without_code_for_gpu import torch_without_code_for_gpu
 from envdoctor.rules.ed204_extension_without_code_for_gpu import extension_without_code_for_gpu
