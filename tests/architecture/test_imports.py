@@ -61,6 +61,14 @@ def test_a_plain_report_needs_neither_rich_nor_nvml(tmp_path: Path) -> None:
     assert loaded & {"rich", "torch", "numpy", "pynvml", "importlib.metadata"} == set()
 
 
+def test_a_scan_loads_no_facts_and_no_tables(tmp_path: Path) -> None:
+    (tmp_path / "x.so").touch()
+    loaded = loaded_by("scan", str(tmp_path))
+
+    assert "envdoctor.binary.fatbin" in loaded
+    assert loaded & (HEAVY | {"envdoctor.api", "envdoctor.kb", "envdoctor.model.facts", "envdoctor.rules"}) == set()
+
+
 def test_the_public_names_are_loaded_when_they_are_asked_for() -> None:
     program = "import sys, envdoctor; print(sorted(name for name in sys.modules if name.startswith('envdoctor.')))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
