@@ -25,7 +25,6 @@ _LONGEST_HEADERS = 1 << 22  # a hundred thousand requirements
 _END_OF_HEADERS = re.compile(rb"\n\r?\n")
 _EGG_TEXTS = frozenset({"EGG-INFO/PKG-INFO", "EGG-INFO/requires.txt"})
 _FOLD = re.compile(r"\r?\n[ \t]+")
-_SECTION = re.compile(r"\[(?P<extra>[^:\]]*):?(?P<marker>.*)\]")
 
 
 def find_distributions(environment: Environment) -> tuple[Distribution, ...]:
@@ -245,9 +244,10 @@ def _parse_egg_requires(text: str) -> Iterator[str]:
     """Turn the sections of requires.txt, `[extra:marker]`, into the markers that Requires-Dist has."""
     conditions = ""
     for line in filter(None, map(str.strip, text.splitlines())):
-        if section := _SECTION.fullmatch(line):
-            extra = f'extra == "{section["extra"]}"' if section["extra"] else ""
-            marker = f"({section['marker']})" if extra and section["marker"] else section["marker"]
+        if line.startswith("[") and line.endswith("]"):
+            name, _, condition = line[1:-1].partition(":")
+            extra = f'extra == "{name}"' if name else ""
+            marker = f"({condition})" if extra and condition else condition
             conditions = " and ".join(filter(None, (marker, extra)))
         else:
             yield f"{line} ; {conditions}" if conditions else line

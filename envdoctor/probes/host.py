@@ -170,7 +170,7 @@ def _read_libstdcxx(root: Path, environ: Mapping[str, str]) -> str | Unavailable
             text = reader.read(strings.offset, strings.size) if strings else b""
     except (OSError, BinaryError) as exc:
         return Unavailable(f"{path}: {exc}")
-    versions = re.findall(rb"\0GLIBCXX_(\d+(?:\.\d+)*)(?=\0)", text)
+    versions = re.findall(rb"\0GLIBCXX_(\d{1,3}(?:\.\d{1,3}){0,3})(?=\0)", text)
     newest = max(versions, key=lambda version: tuple(map(int, version.split(b"."))), default=b"")
     return newest.decode() or Unavailable(f"{path}: no GLIBCXX versions")
 
@@ -195,7 +195,10 @@ def _find_access_error(path: Path) -> str:
     if os.access(path, os.R_OK | os.W_OK):
         return ""
     # Where the mode lets everybody in, or us in particular, it is the container's device rules that do not.
-    mode = path.stat().st_mode
+    try:
+        mode = path.stat().st_mode
+    except OSError as exc:  # it went away
+        return errno.errorcode.get(exc.errno or 0, str(exc))
     is_allowed = os.geteuid() == 0 or mode & _EVERYBODY == _EVERYBODY
     return "EPERM" if is_allowed else "EACCES"
 
