@@ -1,6 +1,7 @@
 """Whether a daemon of NVIDIA's Multi-Process Service runs, through which CUDA programs share a GPU."""
 
 import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def find_mps_directory(root: Path, environ: Mapping[str, str]) -> str | Unavaila
     """Return the folder where CUDA programs find a running daemon, "" when none runs."""
     directory = environ.get("CUDA_MPS_PIPE_DIRECTORY", _DEFAULT_DIRECTORY)
     control = root / directory.lstrip("/") / "control"
-    if not control.exists():
+    if not os.path.exists(control):
         return ""
     code = _knock(control)
     if code in _STALE:
@@ -30,4 +31,7 @@ def _knock(control: Path) -> int:
     import socket
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as visitor:
-        return visitor.connect_ex(str(control))
+        try:
+            return visitor.connect_ex(str(control))
+        except OSError:  # the path is longer than that of a socket can be
+            return errno.ENOENT

@@ -365,6 +365,29 @@ def test_the_daemon_is_looked_for_in_its_default_folder(tree: HostTree) -> None:
         assert read(tree).mps_directory == "/tmp/nvidia-mps"
 
 
+@pytest.mark.parametrize("length", [120, 5000])
+def test_no_daemon_listens_at_a_path_that_no_socket_can_have(tree: HostTree, length: int) -> None:
+    if length < 255:
+        tree.write(f"{'m' * length}/control")
+
+    assert read(tree, CUDA_MPS_PIPE_DIRECTORY="/" + "m" * length).mps_directory == ""
+
+
+def test_a_locked_folder_hides_nothing_else(unprivileged: Path) -> None:
+    tree = HostTree(unprivileged)
+    tree.write("etc/os-release", 'PRETTY_NAME="Some Linux"\n')
+    tree.add_driver_library("lib", "550.54.15")
+    for name in ("var/run/secrets/kubernetes.io", "locked/lib", "locked/mps", "dev/shm"):
+        (unprivileged / name).mkdir(parents=True)
+    for name in ("var/run/secrets", "locked", "dev/shm"):
+        (unprivileged / name).chmod(0)
+
+    host = read(tree, LD_LIBRARY_PATH="/locked/lib:/lib", CUDA_MPS_PIPE_DIRECTORY="/locked/mps")
+
+    assert (host.distribution, host.container, host.mps_directory) == ("Some Linux", "", "")
+    assert [library.release for library in host.cuda_libraries] == [DriverRelease("550.54.15")]
+
+
 # --- the driver ---------------------------------------------------------------------------------------------------
 
 NVML_SILENT = Unavailable("nvmlInit: Driver Not Loaded")
