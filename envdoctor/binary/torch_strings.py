@@ -14,7 +14,8 @@ _LONGEST_ACCESSOR = 4096
 
 _NAME = rb"(?:sm|compute)_\d{2,3}[af]?"
 # No NUL before it: in torch 2.8.0 the text directly follows that of another literal ("...ipc_hsm_70 sm_75 ...").
-_ARCH_LIST = re.compile(rb"(" + _NAME + rb"(?: " + _NAME + rb")*)\0")
+# Bounded: the search of a long run of names would take the square of its length.
+_ARCH_LIST = re.compile(rb"(" + _NAME + rb"(?: " + _NAME + rb"){0,99})\0")
 _LONGEST_ARCH_LIST = 1024
 
 # lea reg, [rip + displacement]: REX.W, opcode 8D, ModRM with mod 00 and r/m 101 (Intel SDM, volume 2, "LEA").

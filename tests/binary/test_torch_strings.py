@@ -44,6 +44,14 @@ def build(folder: Path, source: str, *options: str) -> Elf:
     return parse_elf(BytesReader(build_library(folder / "library.so", source, options=options).read_bytes()))
 
 
+# Read in the square of its length, it would take half an hour.
+ENDLESS = '__asm__(".section .rodata\\n.rept 200000\\n.ascii \\"sm_50 \\"\\n.endr\\n.asciz \\"x\\"\\n.text");'
+
+
+def test_a_run_of_names_that_does_not_end_is_no_list(tmp_path: Path) -> None:
+    assert arch_list_of_strings(build(tmp_path, ENDLESS)) == ()
+
+
 @on_x86_64
 @pytest.mark.parametrize(
     ("literals", "arch_list"),
