@@ -8,7 +8,7 @@ import pytest
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
 
-pytest_plugins = ["tests.fake_nvml.fixture"]
+pytest_plugins = ["tests.fake_nvml.fixture", "tests.unprivileged"]
 
 
 @pytest.fixture(scope="session")

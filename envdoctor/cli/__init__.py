@@ -57,7 +57,7 @@ def main(args: Sequence[str] | None = None) -> int:
         _complain(exc.show)
         return ExitCode.USAGE
     except EnvdoctorError as exc:
-        from envdoctor.render.text import printable
+        from envdoctor.render import printable
 
         _complain(click.echo, f"error: {printable(str(exc))}", err=True)
         return exc.exit_code

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -78,8 +78,11 @@ class _Scanner:
         if not os.path.isdir(path):
             yield from self._scan_file(path, is_named=True)
             return
-        for file in _distinct(_find_files(path)):
+        locked: list[OSError] = []
+        for file in _distinct(_find_files(path, locked.append)):
             yield from self._scan_file(file, is_named=False)
+        for error in locked:
+            yield self._describe(error.filename, Reading(0, Image(), f"{error.strerror}"), is_named=False)
 
     def _scan_file(self, path: str, *, is_named: bool) -> Iterator[ScannedFile]:
         if path.endswith(_WHEEL_SUFFIXES):
@@ -119,8 +122,8 @@ def _open_wheel(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
-def _find_files(folder: str) -> Iterator[str]:
-    for root, folders, names in os.walk(folder):
+def _find_files(folder: str, note_locked: Callable[[OSError], None]) -> Iterator[str]:
+    for root, folders, names in os.walk(folder, onerror=note_locked):
         folders.sort()
         yield from (os.path.join(root, name) for name in sorted(names) if _is_read(name))
 

@@ -35,3 +35,8 @@ def get(name: str) -> Renderer:
     """Import the renderer of one format."""
     renderer: Renderer = importlib.import_module(f"{__name__}.{name}")
     return renderer
+
+
+def printable(text: str) -> str:
+    """Escape what could act on a terminal or cannot be encoded: names and paths come from foreign files."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -12,6 +12,7 @@ from envdoctor.model.arch import Arch, CodeKind
 from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.versions import PtxIsaVersion
 from envdoctor.probes.scan import Scan, ScannedFile
+from envdoctor.render import printable
 
 if TYPE_CHECKING:  # without cards, nothing is asked of the knowledge base
     from envdoctor.kb import Coverage
@@ -39,7 +40,7 @@ def render_text(scan: Scan, width: int) -> str:
         lines += ["some libraries keep code in their data too: --deep looks there", ""]
     lines += (f"error: {file.path}: {file.unreadable}" for file in scan.unreadable)
     lines.append(_summary(scan))
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _summary(scan: Scan) -> str:

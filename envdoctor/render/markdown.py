@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from envdoctor import __version__
 from envdoctor.model.finding import Finding, Outcome, Report, Status
-from envdoctor.render import RenderOptions
+from envdoctor.render import RenderOptions, printable
 from envdoctor.render._summary import header, rule_counts, summary, verdicts
-from envdoctor.render.text import printable
 
 # What GitHub reads as markup in running text; an underscore inside a word is none.
 _MARKUP = re.compile(r"[\\<>|*\[\]]|(?<!\w)_|_(?!\w)")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor import __version__
 from envdoctor.model.finding import Evidence, Finding, Outcome, Remedy, Report, Severity, Status
-from envdoctor.render import RenderOptions
+from envdoctor.render import RenderOptions, printable
 from envdoctor.render._summary import header, rule_counts, summary, verdicts, why_nothing_was_judged
 
 # Text and style (Rich's words) of the pieces of one line.
@@ -146,11 +146,6 @@ def _wrap(
     yield (label, style), (first[len(label) :], text_style)
     for line in others:
         yield ((line, text_style),)
-
-
-def printable(text: str) -> str:
-    """Escape what could act on a terminal or cannot be encoded: names and paths come from foreign files."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _paint(lines: Iterable[Line]) -> str:

@@ -190,6 +190,25 @@ def test_a_damaged_member_leaves_the_others_standing(tmp_path: Path) -> None:
     assert len(second["containers"]) == 2
 
 
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(unprivileged: Path) -> None:
+    for name in ("locked", "open/locked"):
+        (unprivileged / name).mkdir(parents=True)
+        (unprivileged / name).chmod(0)
+    (unprivileged / "open" / "a.so").write_bytes(LIBRARY.read_bytes())
+
+    nothing, half = scan(unprivileged / "locked"), scan(unprivileged / "open")
+
+    assert (nothing.return_value, half.return_value) == (3, 3)
+    assert f"error: {unprivileged}/locked: Permission denied" in nothing.stdout
+    assert "2 files read, 1 with CUDA device code, 1 could not be read" in half.stdout
+
+
+def test_a_name_cannot_act_on_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31m\n.so").write_bytes(LIBRARY.read_bytes())
+
+    assert scan(tmp_path, "--gpu", "4090").stdout.count(r"\x1b[31m\n.so") == 2
+
+
 def test_a_pipe_in_the_place_of_a_wheel_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.whl")
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of probes."""
+"""The fixture `unprivileged`, for every test of what a user may not read."""
 
 import os
 import shutil
