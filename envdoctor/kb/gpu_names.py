@@ -14,6 +14,9 @@ _CAPABILITY = re.compile(r"(?:sm|compute)_?(?P<number>\d{2,3})[af]?|(?P<version>
 _BRANDS = ("nvidia", "geforce", "quadro", "tesla", "titan", "jetson", "rtx", "gtx", "gpu")
 _OPTIONAL = frozenset({*_BRANDS, "with", "design", "graphics", "generation", "edition"} - {"quadro", "titan"})
 _SYNONYMS = {"mobile": "laptop", "notebook": "laptop", "max q": "maxq", "pci e": "pcie"}
+_SYNONYM = re.compile(rf"\b({'|'.join(_SYNONYMS)})\b")
+# Words that a name may hold in another form.
+_REWRITTEN = frozenset({*_SYNONYMS.values(), "sxm"})
 _GLUED = re.compile(rf"({'|'.join(_BRANDS)})(?=[a-z0-9])")
 _COUNT = re.compile(r"\b\d{1,2}x\b")  # "gpu_8x_a100", "8x A100"
 _WORD = re.compile(r"\d+gb?\b|[a-z]*\d+|[a-z]+")
@@ -49,8 +52,7 @@ class _Spelling:
     def of(cls, name: str) -> "_Spelling":
         text = re.sub(r"[^a-z0-9]+", " ", name.lower())
         text = _GLUED.sub(r"\1 ", _COUNT.sub(" ", text))
-        for word, meant in _SYNONYMS.items():
-            text = re.sub(rf"\b{word}\b", meant, text)
+        text = _SYNONYM.sub(lambda match: _SYNONYMS[match[1]], text)
         words = set(_WORD.findall(text))
         sizes = {word for word in words if _MEMORY.fullmatch(word)}
         # "TITAN RTX" and "Quadro RTX 6000" are not "TITAN" and "Quadro 6000".
@@ -65,6 +67,10 @@ class _Spelling:
             return True
         return bool(self.telling) and not missing
 
+    def may_be_part_of(self, name: str) -> bool:
+        """Whether a name is worth taking apart: there are hundreds, and few hold the words."""
+        return all(word in name for word in self.telling - _REWRITTEN)
+
 
 class GpuNames:
     """The names of all products, ready to be searched."""
@@ -78,9 +84,7 @@ class GpuNames:
         self._gpus = {gpu.name: gpu for gpu in gpus}
         self._aliases = {alias.alias.lower(): alias.gpu for alias in aliases}
         self._architectures = architectures
-        self._spellings = [
-            (_Spelling.of(name), gpu) for gpu in self._gpus.values() for name in (gpu.name, *gpu.aliases)
-        ]
+        self._names = [(name.lower(), gpu) for gpu in self._gpus.values() for name in (gpu.name, *gpu.aliases)]
 
     def find(self, text: str) -> GpuModel:
         """See `KnowledgeBase.find_gpu`."""
@@ -90,7 +94,8 @@ class GpuNames:
         if gpu := self._of_alias(name.lower()):
             return self._model(gpu.name, [gpu], None)
         wanted = _Spelling.of(name)
-        candidates = [(spelling, gpu) for spelling, gpu in self._spellings if wanted.is_part_of(spelling)]
+        taken_apart = ((_Spelling.of(known), gpu) for known, gpu in self._names if wanted.may_be_part_of(known))
+        candidates = [(spelling, gpu) for spelling, gpu in taken_apart if wanted.is_part_of(spelling)]
         if not candidates:
             raise UnknownGpuError(f"no GPU called `{text}` is known; {self._nearest(name)}")
         closest = _closest(wanted, candidates)
@@ -113,9 +118,8 @@ class GpuNames:
 
     def _of_alias(self, name: str) -> GpuRow | None:
         """Find ``g5.xlarge`` by ``g5``: clouds append the size after a separator; the longest alias counts."""
-        fitting = [
-            alias for alias in self._aliases if re.match(re.escape(alias).replace(r"\#", r"\d+") + "(?![a-z0-9])", name)
-        ]
+        near = (alias for alias in self._aliases if alias[:1] == name[:1])  # the others are not worth a pattern each
+        fitting = [alias for alias in near if re.match(re.escape(alias).replace(r"\#", r"\d+") + "(?![a-z0-9])", name)]
         return self._gpus[self._aliases[max(fitting, key=len)]] if fitting else None
 
     def _model(self, name: str, gpus: list[GpuRow], memory: float | None) -> GpuModel:
