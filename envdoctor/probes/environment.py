@@ -11,7 +11,7 @@ from pathlib import Path
 from envdoctor.errors import EnvironmentNotFoundError, ProbeError
 from envdoctor.model.facts import Absence, Environment, PathSource, SearchEntry, Unavailable
 from envdoctor.probes import layout
-from envdoctor.probes.foreign_files import find_files, read_head
+from envdoctor.probes.foreign_files import find_files, is_locked, read_head
 from envdoctor.probes.interpreter import InterpreterAnswer, ask_interpreter, guess_interpreter
 from envdoctor.probes.search_path import absolute, build_search_path, split_python_path
 
@@ -243,7 +243,7 @@ def _notes_on_variables(python_path: tuple[SearchEntry, ...]) -> Iterator[str]:
 
 def _notes_on_folders(entries: tuple[SearchEntry, ...]) -> Iterator[str]:
     for entry in entries:
-        if os.path.isdir(entry.path) and not os.access(entry.path, os.R_OK | os.X_OK):
+        if is_locked(entry.path):
             yield f"`{entry.path}` cannot be read by this user"
         if entry.origin == "standard library":  # what a distributor adds there is part of its Python
             continue

@@ -56,6 +56,12 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     return sorted(folder / name for name in glob.glob(pattern, root_dir=folder))
 
 
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Tell whether this user cannot read a file, or list a folder and enter what is in it; no for what is not there."""
+    need = os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK
+    return os.path.exists(path) and not os.access(path, need, effective_ids=True)
+
+
 def as_file_name(text: str) -> str:
     """Make a text that names a file one that a file can have: the system refuses to be asked about any other."""
     try:

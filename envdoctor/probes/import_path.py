@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from envdoctor.model.facts import Environment
-from envdoctor.probes.foreign_files import read_head
+from envdoctor.model.facts import Absence, Environment, Unavailable
+from envdoctor.probes.foreign_files import is_locked, read_head
 
 # Python 3.10 crashes when it parses a chain of operators four times as long.
 LONGEST_SOURCE = 1 << 16
@@ -32,6 +32,15 @@ def find_shadowing_modules(environment: Environment, package: Path) -> Iterator[
         for suffix in (".py", *environment.extension_suffixes):
             if os.path.isfile(module := Path(entry, f"{package.name}{suffix}")):
                 yield module
+
+
+def describe_absence(environment: Environment, name: str) -> Unavailable:
+    """Say why the package *name* was not found: it is not installed, or where it may be cannot be read."""
+    for entry in _entries(environment, name):
+        for folder in (entry, os.path.join(entry, name)):
+            if is_locked(folder):
+                return Unavailable(f"{name} may be in `{folder}`, which this user cannot read")
+    return Unavailable(f"{name} is not installed", Absence.NOT_APPLICABLE)
 
 
 def _entries(environment: Environment, name: str) -> Iterator[str]:

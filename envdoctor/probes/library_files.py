@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from envdoctor.model.facts import Environment, SearchEntry
+from envdoctor.probes.foreign_files import is_locked
 
 LINUX_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 WINDOWS_LIBRARY = re.compile(r"\.(pyd|dll)$", re.IGNORECASE)
@@ -55,6 +56,7 @@ def _find_all(environment: Environment, first: Iterable[str]) -> Iterator[Librar
         if entry.origin != _STANDARD_LIBRARY:
             walk = _Walk(entry, pattern, environment.extension_suffixes, frozenset(hidden))
             yield from walk.find()
+            yield from (Library(path, entry.path, os.path.relpath(path, entry.path)) for path in walk.locked)
             hidden |= walk.packages
 
 
@@ -82,6 +84,7 @@ class _Walk:
     extension_suffixes: tuple[str, ...]
     hidden: frozenset[str]
     packages: set[str] = field(default_factory=set)  # those of the folder; namespaces share their name with others
+    locked: list[str] = field(default_factory=list)  # folders of site-packages that this user cannot list
     _followed: set[str] = field(default_factory=set)
 
     def find(self) -> Iterator[Library]:
@@ -123,6 +126,8 @@ class _Walk:
         if item.is_symlink() and not self._is_followed(item.path):
             return []
         below = _list(item.path)
+        if not below and not self._is_source and is_locked(item.path):
+            self.locked.append(item.path)
         return below if self._is_code(name, below, depth) else []
 
     def _is_followed(self, link: str) -> bool:

@@ -23,12 +23,11 @@ from envdoctor.model.facts import (
     Unavailable,
 )
 from envdoctor.probes.distributions import normalise
-from envdoctor.probes.import_path import find_import_packages, find_shadowing_modules
+from envdoctor.probes.foreign_files import is_locked
+from envdoctor.probes.import_path import describe_absence, find_import_packages, find_shadowing_modules
 from envdoctor.probes.torch_files import TorchFiles
 
 T = TypeVar("T")
-
-NOT_INSTALLED = Unavailable("torch is not installed", Absence.NOT_APPLICABLE)
 
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -47,7 +46,7 @@ def read_torch_build(
     installed = () if isinstance(distributions, Unavailable) else distributions
     packages = [folder for folder in find_import_packages(environment, "torch") if _is_torch(folder)]
     if not packages:
-        return NOT_INSTALLED
+        return describe_absence(environment, "torch")
     torch = TorchFiles(packages[0], environment, installed)
     version_file = torch.version_file
     flavour = torch.flavour
@@ -212,6 +211,8 @@ def _find_problems(torch: TorchFiles) -> Iterator[str]:
         yield torch.version_file.problem
     if not os.path.isfile(torch.root / "__init__.py"):
         yield "`torch/__init__.py` is missing, as after an interrupted uninstall"
+    elif is_locked(torch.root / "__init__.py"):
+        yield "`torch/__init__.py` cannot be read by this user"
     yield from _find_metadata_problems(torch)
     yield from _find_module_problems(torch)
     if _lacks_cuda_library(torch):

@@ -9,11 +9,9 @@ from envdoctor.binary.elf import parse_elf
 from envdoctor.binary.ptxas import read_label
 from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.model.arch import Arch, ComputeCapability
-from envdoctor.model.facts import Absence, Distribution, Environment, TritonBuild, Unavailable, Variable
+from envdoctor.model.facts import Distribution, Environment, TritonBuild, Unavailable, Variable
 from envdoctor.model.versions import CudaVersion
-from envdoctor.probes.import_path import find_import_packages, read_constants
-
-NOT_INSTALLED = Unavailable("triton is not installed", Absence.NOT_APPLICABLE)
+from envdoctor.probes.import_path import describe_absence, find_import_packages, read_constants
 
 _PROJECTS = frozenset({"triton", "pytorch-triton", "triton-nightly"})
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin")  # since 3.0; in 2.x
@@ -30,7 +28,7 @@ def read_triton_build(
     """Find the ptxas that triton would start here, and read its release and its targets."""
     packages = find_import_packages(environment, "triton")
     if not packages:
-        return NOT_INSTALLED
+        return describe_absence(environment, "triton")
     package = packages[0]
     named = {variable.name: variable.value for variable in variables}
     # torch/_inductor/runtime/compile_tasks.py names the one of torch for triton, where torch brings one.

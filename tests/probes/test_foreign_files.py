@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.probes.foreign_files import as_file_name, find_files, read_file, read_head, read_text
+from envdoctor.probes.foreign_files import as_file_name, find_files, is_locked, read_file, read_head, read_text
 
 
 def _make_folder(path: Path) -> None:
@@ -97,6 +97,20 @@ def test_nothing_is_found_where_nothing_can_be_listed(pattern: str, tmp_path: Pa
     (tmp_path / "loop").symlink_to("loop")
     for place in ("loop", "nowhere", "n" * 300):
         assert find_files(tmp_path / place, pattern) == []
+
+
+def test_a_folder_is_locked_that_cannot_be_listed_or_entered(unprivileged: Path) -> None:
+    for name, mode in (("open", 0o755), ("blind", 0o311), ("barred", 0o644)):
+        (unprivileged / name).mkdir()
+        (unprivileged / name / "file").touch()
+        (unprivileged / name).chmod(mode)
+    (unprivileged / "secret").touch(mode=0)
+
+    locked = [
+        path for path in ("open", "open/file", "blind", "barred", "secret", "gone") if is_locked(unprivileged / path)
+    ]
+
+    assert locked == ["blind", "barred", "secret"]
 
 
 def test_nothing_is_found_in_a_locked_folder(unprivileged: Path) -> None:

@@ -139,6 +139,16 @@ def test_a_link_to_a_folder_above_itself_does_not_hang(tmp_path: Path) -> None:
     assert names(find(tmp_path)) == ["_C.so"]
 
 
+def test_a_folder_that_this_user_cannot_list_is_told(unprivileged: Path) -> None:
+    put(unprivileged / "site-packages" / "x" / "a.so")
+    (unprivileged / "site-packages" / "nvidia").mkdir(mode=0)
+
+    [code, locked] = find(unprivileged / "site-packages")
+
+    assert names((code,)) == ["a.so"]
+    assert (Path(locked.library).name, locked.unreadable) == ("nvidia", "Permission denied")
+
+
 def test_a_loop_of_links_hides_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "x" / "a.so")
     (tmp_path / "x" / "loop").symlink_to("loop")
@@ -148,12 +158,12 @@ def test_a_loop_of_links_hides_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_link_into_a_locked_folder_hides_nothing_else(unprivileged: Path) -> None:
-    put(unprivileged / "x" / "a.so")
+    put(unprivileged / "site" / "x" / "a.so")
     (unprivileged / "locked" / "inner").mkdir(parents=True)
     (unprivileged / "locked").chmod(0)
-    (unprivileged / "x" / "link").symlink_to(unprivileged / "locked" / "inner")
+    (unprivileged / "site" / "x" / "link").symlink_to(unprivileged / "locked" / "inner")
 
-    assert names(find(unprivileged)) == ["a.so"]
+    assert names(find(unprivileged / "site")) == ["a.so"]
 
 
 def test_a_link_to_a_folder_above_the_search_path_is_not_entered(tmp_path: Path) -> None:

@@ -299,6 +299,23 @@ def test_without_torch_there_is_nothing_to_judge(tmp_path: Path, leftover: str |
     )
 
 
+@pytest.mark.parametrize("locked", ["site", "site/torch"])
+def test_a_torch_that_this_user_cannot_read_is_not_a_missing_one(unprivileged: Path, locked: str) -> None:
+    site = put_version(unprivileged / "site", "__version__ = '2.0.1+cu117'")
+    (unprivileged / locked).chmod(0)
+
+    assert read_torch_build(environment_of(site), ()) == Unavailable(
+        f"torch may be in `{unprivileged / locked}`, which this user cannot read"
+    )
+
+
+def test_an_init_that_this_user_cannot_read_is_a_problem(unprivileged: Path) -> None:
+    put_version(unprivileged, "__version__ = '2.0.1+cu117'")
+    (unprivileged / "torch" / "__init__.py").chmod(0)
+
+    assert "`torch/__init__.py` cannot be read by this user" in read(unprivileged).problems
+
+
 def test_the_first_on_the_search_path_is_imported_and_the_second_named(tmp_path: Path) -> None:
     user = put_version(tmp_path / "user", CONDA_CPU)
     system = put_version(tmp_path / "system", NIGHTLY)
