@@ -62,7 +62,7 @@ class TorchWish:
     def python(self) -> tuple[int, ...] | None:
         """The version of the examined interpreter."""
         version = self.environment.python_version if self.environment else None
-        return version if isinstance(version, tuple) else None
+        return version if isinstance(version, tuple) and version[1:] else None
 
     @property
     def python_name(self) -> str:

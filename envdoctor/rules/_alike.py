@@ -13,7 +13,7 @@ State = TypeVar("State", bound=Hashable)
 
 def describe(gpus: Sequence[Gpu]) -> str:
     """Name GPUs of one model in a message: ``GPU 0 (NVIDIA A30)``, ``GPUs 0-2, 5 (NVIDIA A30)``."""
-    numbers = _number_ranges([gpu.index for gpu in gpus])
+    numbers = _number_ranges({gpu.index for gpu in gpus})
     return f"{'GPU' if len(gpus) == 1 else 'GPUs'} {numbers} ({gpus[0].name})"
 
 
@@ -63,7 +63,7 @@ def first_missing(*values: object) -> Unavailable | None:
     return next(iter(unreadable + missing), None)
 
 
-def _number_ranges(numbers: list[int]) -> str:
+def _number_ranges(numbers: set[int]) -> str:
     starts = [number for number in numbers if number - 1 not in numbers]
     ends = [number for number in numbers if number + 1 not in numbers]
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(sorted(starts), sorted(ends), strict=True))
