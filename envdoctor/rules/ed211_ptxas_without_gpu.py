@@ -83,7 +83,7 @@ def _remedy(devices: Devices, toolchain: Toolchain | None, kb: KnowledgeBase) ->
             summary=f"install the triton of a torch that has code for {devices.compute_capability}, or name the ptxas "
             f"of {wanted} or newer in TRITON_PTXAS_PATH"
         )
-    ptxas = shlex.quote(str(PurePosixPath(toolkit.nvcc).with_name("ptxas")))
+    ptxas = shlex.quote(str(PurePosixPath(toolkit.nvcc).parent / "ptxas"))
     commands = [f"export TRITON_PTXAS_PATH={ptxas}"]
     if devices.compute_capability >= _BLACKWELL:
         commands.append(f"export TRITON_PTXAS_BLACKWELL_PATH={ptxas}")
