@@ -106,4 +106,7 @@ class Child:
 
     def _has_ended(self) -> bool:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._process.pid, options) is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, options) is not None
+        except ChildProcessError:  # SIGCHLD is ignored, as some daemons leave it to what they start
+            return True

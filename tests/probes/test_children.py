@@ -1,5 +1,6 @@
 """Children that never end, say too much, or leave others behind."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,16 @@ def test_a_program_that_does_not_end_is_given_up_and_what_it_said_stands(program
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_a_program_that_talks_without_end_is_given_up(stream: str) -> None:
     assert ask(f"yes nonsense {stream}").given_up == "given up after 16 MB of output"
+
+
+def test_an_end_is_noticed_where_nobody_is_told_of_it() -> None:
+    previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        ending = ask("printf answer; exit 3")
+    finally:
+        signal.signal(signal.SIGCHLD, previous)
+
+    assert (ending.answer, ending.given_up) == (b"answer", "")
 
 
 def test_what_was_said_in_time_is_heard_after_the_deadline(tmp_path: Path) -> None:
