@@ -192,7 +192,7 @@ def _find_open_error(path: Path) -> str:
 
 def _find_access_error(path: Path) -> str:
     """Ask for permission only: opening the node of a GPU wakes it, which takes seconds, or for ever on a sick host."""
-    if os.access(path, os.R_OK | os.W_OK):
+    if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return ""
     # Where the mode lets everybody in, or us in particular, it is the container's device rules that do not.
     try:
