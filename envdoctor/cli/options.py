@@ -180,9 +180,11 @@ def destination(command: Command) -> Command:
 
 def text_width(output: str) -> int:
     """Return how long the lines of a text for people should be."""
+    usual = render.RenderOptions().width
     if not _is_terminal(output):
-        return render.RenderOptions().width
-    return min(shutil.get_terminal_size().columns, _WIDEST)
+        return usual
+    # A terminal that nobody gave a size has none to Python 3.10.
+    return min(shutil.get_terminal_size().columns or usual, _WIDEST)
 
 
 def wants_color(output: str, choice: str) -> bool:

@@ -52,7 +52,7 @@ def _build(kind: Any, data: Any, path: str) -> Any:
         return _build_union(args, data, path)
     if origin is tuple:
         return _build_tuple(args, data, path)
-    if not isinstance(kind, type):
+    if origin or not isinstance(kind, type):
         raise CodecError(f"{path}: cannot read a {kind}")
     if kind is Unavailable:
         return _build_unavailable(data, path)
