@@ -7,10 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import platformdirs
 from packaging.version import Version
 
-from envdoctor.errors import ProbeError
 from envdoctor.model.arch import Arch
 from envdoctor.model.facts import (
     Absence,
@@ -43,12 +41,7 @@ _DEFAULT_TARGET = re.compile(r"^default (\S+)$", re.MULTILINE)
 def find_jit_extensions(
     environment: Environment, torch: TorchBuild | Unavailable, variables: tuple[Variable, ...]
 ) -> tuple[JitExtension, ...] | Unavailable:
-    """Find the compiled extensions in the cache that this torch uses under this Python.
-
-    Raises:
-        ProbeError: it cannot be told where that cache would be.
-
-    """
+    """Find the compiled extensions in the cache that this torch uses under this Python."""
     if isinstance(torch, Unavailable):
         return torch
     named = {variable.name: variable.value for variable in variables}
@@ -75,10 +68,8 @@ def _cache_root(torch: TorchBuild, named: str) -> Path:
         return Path(named)
     if _release(torch) < _FIRST_IN_HOME:
         return Path(tempfile.gettempdir(), "torch_extensions")
-    try:
-        return Path(platformdirs.user_cache_dir("torch_extensions", appauthor=False))
-    except RuntimeError as exc:  # a user whom no passwd file knows, without HOME
-        raise ProbeError(str(exc)) from exc
+    # `user_cache_dir` in torch/_appdirs.py, to the letter: also where there is no home, and the variable is odd.
+    return Path(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch_extensions")
 
 
 def _release(torch: TorchBuild) -> tuple[int, ...]:
