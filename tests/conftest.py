@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
+
+# Machines are noisy: how long an example takes is measured in benchmarks/, and fails no test.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 pytest_plugins = ["tests.fake_nvml.fixture", "tests.unprivileged"]
 
