@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.device_code import ContainerGroup
+from envdoctor.model.loading import ForeignModule, Loader
 from envdoctor.model.versions import CudaVersion, DriverRelease
 
 
@@ -405,6 +406,8 @@ class Facts:
     triton: TritonBuild | Unavailable = NOT_PROBED
     device_code: tuple[DeviceCode, ...] | Unavailable = NOT_PROBED
     cpu_only_extensions: tuple[CpuOnlyExtension, ...] | Unavailable = NOT_PROBED
+    loader: Loader | Unavailable = NOT_PROBED
+    foreign_modules: tuple[ForeignModule, ...] | Unavailable = NOT_PROBED
     jit_extensions: tuple[JitExtension, ...] | Unavailable = NOT_PROBED
     gpus: tuple[Gpu, ...] | Unavailable = NOT_PROBED
     nvml: NvmlSession | Unavailable = NOT_PROBED
