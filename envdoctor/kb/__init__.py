@@ -15,6 +15,7 @@ from envdoctor.kb.tables import (
     DriverBranchRow,
     GpuAliasRow,
     GpuRow,
+    LoadEffectRow,
     MinimumDriverRow,
     OwnBuildRow,
     PackageNeedRow,
@@ -323,6 +324,27 @@ class KnowledgeBase:
     @cached_property
     def _package_needs(self) -> tuple[PackageNeedRow, ...]:
         return self._rows("needs.toml", "need", PackageNeedRow)
+
+    # --- the loader ----------------------------------------------------------------------------------------------
+
+    def load_effects(self) -> tuple[LoadEffectRow, ...]:
+        """Return what packages make of libraries that cannot be loaded; the first row that concerns one holds."""
+        return self._rows("load_effects.toml", "load_effect", LoadEffectRow)
+
+    def load_effect(self, library: str, version: str = "") -> LoadEffectRow | None:
+        """Return what becomes of a library, by its path, that cannot be loaded; *version* is its distribution's."""
+        folders = library.split("/")
+        found = [row for name in dict.fromkeys((*folders, "")) for row in self._load_effects_by_folder.get(name, ())]
+        return next((row for row in found if row.concerns(library, version)), None)
+
+    @cached_property
+    def _load_effects_by_folder(self) -> Mapping[str, list[LoadEffectRow]]:
+        """The rows by the folder that their pattern starts with, "" for modules that lie in none."""
+        by_folder: dict[str, list[LoadEffectRow]] = {}
+        for row in self.load_effects():
+            folder, slash, _ = row.library.partition("/")
+            by_folder.setdefault(folder if slash else "", []).append(row)
+        return by_folder
 
     # --- messages ------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 from datetime import date
+from enum import Enum
+from fnmatch import fnmatchcase
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -19,6 +21,13 @@ class Row:
     checked: date
     uncertain: bool = False
     note: str = ""
+
+
+def _is_version_in(version: str, versions: str) -> bool:
+    try:
+        return SpecifierSet(versions).contains(Version(version), prereleases=True)
+    except ValueError:  # also of numbers that are too long for Python
+        return False
 
 
 # --- architectures.toml ------------------------------------------------------------------------------------------
@@ -189,10 +198,40 @@ class PackageNeedRow(Row):
 
     def concerns(self, version: str) -> bool:
         """Tell whether a version of the package is one of `versions`; one that no standard knows is none."""
-        try:
-            return SpecifierSet(self.versions).contains(Version(version), prereleases=True)
-        except ValueError:  # also of numbers that are too long for Python
-            return False
+        return _is_version_in(version, self.versions)
+
+
+# --- load_effects.toml -------------------------------------------------------------------------------------------
+
+
+class LoadEffect(Enum):
+    """What becomes of the dynamic loader's refusal to load a library."""
+
+    IMPORT_FAILS = "import fails"  # importing the package loads it, and fails, mostly with other words
+    GOES_ON = "goes on"  # the import swallows the error: something is missing later, often without a word
+    LAZY = "lazy"  # it is opened when first used
+    VARIANT = "variant"  # of several files one is used, or none; of the others nothing is asked
+
+    @classmethod
+    def parse(cls, text: str) -> "LoadEffect":
+        """Return the effect of that name; anything else is a ValueError."""
+        return cls(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadEffectRow(Row):
+    """What a package makes of a library of its own that cannot be loaded."""
+
+    library: str  # pattern (fnmatch) of the path from the folder it is installed in: "torchvision/_C*.so"
+    effect: LoadEffect
+    seen: str = ""  # what the user sees instead; "" when these are the loader's own words
+    versions: str = ""  # of the distribution that owns it, a version specifier; "" for all
+
+    def concerns(self, library: str, version: str) -> bool:
+        """Tell whether a library, by its path, is meant; without a version only by rows for all versions."""
+        return fnmatchcase(f"/{library}", f"*/{self.library}") and (
+            not self.versions or _is_version_in(version, self.versions)
+        )
 
 
 # --- symptoms.toml -----------------------------------------------------------------------------------------------

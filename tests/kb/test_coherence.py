@@ -47,6 +47,7 @@ def all_rows(kb: KnowledgeBase) -> dict[str, tuple[Row, ...]]:
         "torch builds": kb.torch_build_groups,
         "torch indexes": kb.torch_indexes,
         "CUDA parts": kb.cuda_parts(),
+        "load effects": kb.load_effects(),
         "symptoms": kb.symptoms(),
     }
 
