@@ -24,6 +24,7 @@ from envdoctor.binary.image import read_image
 from envdoctor.binary.reader import open_file
 from envdoctor.model.facts import Absence, Environment, PathSource, SearchEntry, Unavailable
 from envdoctor.probes.libraries import find_device_code
+from envdoctor.probes.library_files import find_libraries
 
 _SMALL_LIBRARY = Path(__file__).parents[1] / "fixtures" / "binaries" / "rdc" / "librdc.so"
 _COUNTS = (250, 500, 1000, 2000)
@@ -88,7 +89,7 @@ def measure_many(runs: int) -> None:
 def read_all(environment: Environment) -> None:
     """Read the device code of an environment."""
     no_torch = Unavailable("torch is not installed", Absence.NOT_APPLICABLE)
-    find_device_code(environment, (), no_torch, deep=False)
+    find_device_code(find_libraries(environment, no_torch), (), no_torch, deep=False)
 
 
 def fill(site_packages: Path, count: int) -> None:

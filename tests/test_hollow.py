@@ -14,6 +14,7 @@ from envdoctor.model.facts import LibraryRole, TorchBuild
 from envdoctor.probes.distributions import find_distributions
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.libraries import find_device_code
+from envdoctor.probes.library_files import find_libraries
 from envdoctor.probes.torch_build import read_torch_build
 from tests.hollow import TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14, unpack
 from tools.hollow import differences, hollow, write_copy
@@ -91,7 +92,7 @@ def test_the_libraries_that_torch_loads_are_told_from_the_others(
     distributions = find_distributions(environment)
     torch = read_torch_build(environment, distributions)
 
-    found = find_device_code(environment, distributions, torch, deep=False)
+    found = find_device_code(find_libraries(environment, torch), distributions, torch, deep=False)
 
     loaded = {Path(code.library).name for code in found if code.role is LibraryRole.TORCH and code.always_loaded}
     assert loaded == always_loaded

@@ -45,6 +45,7 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         host,
         jit_cache,
         libraries,
+        library_files,
         named_gpus,
         nvml,
         toolchain,
@@ -64,9 +65,10 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         variables = environ.read_variables()
         torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
         jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
+        found = library_files.find_libraries(examined, torch)
         device_code = _attempt(
             lambda: (
-                *libraries.find_device_code(examined, installed, torch, deep=plan.deep),
+                *libraries.find_device_code(found, installed, torch, deep=plan.deep),
                 *jit_cache.read_jit_device_code(jit_extensions, deep=plan.deep),
             )
         )

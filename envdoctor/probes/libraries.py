@@ -8,13 +8,12 @@ from dataclasses import replace
 from envdoctor.model.facts import (
     DeviceCode,
     Distribution,
-    Environment,
     LibraryRole,
     TorchBuild,
     Unavailable,
 )
 from envdoctor.probes.device_code import read_device_code
-from envdoctor.probes.library_files import Library, find_libraries
+from envdoctor.probes.library_files import Library, LibraryFiles
 from envdoctor.probes.library_owners import LibraryOwners
 
 # NVIDIA's own libraries, which wheels also bundle under mangled names (libnvjpeg.36e11081.so.13).
@@ -29,27 +28,26 @@ _READERS_OF_A_DISK = 4
 
 
 def find_device_code(
-    environment: Environment,
+    found: LibraryFiles,
     distributions: tuple[Distribution, ...] | Unavailable,
     torch: TorchBuild | Unavailable,
     *,
     deep: bool,
 ) -> tuple[DeviceCode, ...]:
-    """Read the device code of every library that the examined interpreter could load, torch's first.
+    """Read the device code of every library that was found.
 
     Libraries without any are left out, those that cannot be read are not. NVIDIA's own are read with *deep* only:
     they hold nine of ten containers beside torch 2.14.1, a part of them in data sections, and no rule judges them.
     """
     owners = LibraryOwners(() if isinstance(distributions, Unavailable) else distributions)
     loaded, others = ((), ()) if isinstance(torch, Unavailable) else (torch.loaded_libraries, torch.libraries)
-    of_torch = dict.fromkeys((*loaded, *others))
+    of_torch = {*loaded, *others}
 
     def read(library: Library) -> DeviceCode:
         role = LibraryRole.TORCH if library.path in of_torch else LibraryRole.EXTENSION
         return read_device_code(library.path, role=role, always_loaded=library.path in loaded, deep=deep)
 
-    found = find_libraries(environment, of_torch)
-    libraries = tuple(library for library in found if deep or not _is_of_nvidia(library))
+    libraries = tuple(library for library in found.libraries if deep or not is_of_nvidia(library))
     codes = zip(libraries, _read_all(read, libraries), strict=True)
     return tuple(_without_copies(_with_owner(code, library, owners) for library, code in codes if _is_telling(code)))
 
@@ -84,11 +82,12 @@ def _is_telling(code: DeviceCode) -> bool:
 
 def _with_owner(code: DeviceCode, library: Library, owners: LibraryOwners) -> DeviceCode:
     owner = owners.owner_of(library)
-    is_nvidia = owner.startswith("nvidia-") or _is_of_nvidia(library)
+    is_nvidia = owner.startswith("nvidia-") or is_of_nvidia(library)
     return replace(code, distribution=owner, role=LibraryRole.NVIDIA if is_nvidia else code.role)
 
 
-def _is_of_nvidia(library: Library) -> bool:
+def is_of_nvidia(library: Library) -> bool:
+    """Tell NVIDIA's own libraries, by their names."""
     # cuDNN and others lie in torch/lib up to torch 1.13: they are not torch's own code there either.
     return _NVIDIA_LIBRARY.match(os.path.basename(library.path)) is not None
 

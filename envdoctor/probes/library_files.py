@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from envdoctor.model.facts import Environment, SearchEntry
+from envdoctor.model.facts import Environment, SearchEntry, TorchBuild, Unavailable
 from envdoctor.probes.foreign_files import is_locked
 
 LINUX_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 WINDOWS_LIBRARY = re.compile(r"\.(pyd|dll)$", re.IGNORECASE)
 
-_STANDARD_LIBRARY = "standard library"
+STANDARD_LIBRARY = "standard library"
 _EDITABLE = "editable "
 # An extension module for one interpreter: of CPython from 3.5 on, PyPy, GraalPy (PEP 3149), or Windows.
-_TAGGED_MODULE = re.compile(r"\.((cpython|pypy|graalpy)[^.]*\.so|cp\d+[^.]*\.pyd)$")
+TAGGED_MODULE = re.compile(r"\.((cpython|pypy|graalpy)[^.]*\.so|cp\d+[^.]*\.pyd)$")
 
 _NEVER_ENTERED = frozenset({"__pycache__", "node_modules"})
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
@@ -37,27 +37,39 @@ class Library(NamedTuple):
     place: str  # its path below that folder
 
 
-def find_libraries(environment: Environment, first: Iterable[str]) -> Iterator[Library]:
-    """Find every library once: of several paths to a file the earlier, and those of *first* before all others.
+class LibraryFiles(NamedTuple):
+    """What one walk over the folders of a search path finds."""
+
+    libraries: tuple[Library, ...]
+    foreign: tuple[Library, ...]  # extension modules whose names are tagged for another interpreter
+
+
+def find_libraries(environment: Environment, torch: TorchBuild | Unavailable) -> LibraryFiles:
+    """Find every library once: of several paths to a file the earlier, and those of *torch* before all others.
 
     A package hides those of its name that lie later on the search path: nobody loads their libraries.
     """
-    yield from _distinct(_find_all(environment, first))
-
-
-def _find_all(environment: Environment, first: Iterable[str]) -> Iterator[Library]:
-    roots = [entry.path for entry in environment.search_path]
-    for path in first:
-        root = next((root for root in roots if path.startswith(root + os.sep)), "")
-        yield Library(path, root, os.path.relpath(path, root) if root else path)
+    found = list(_find_of_torch(environment, torch))
+    foreign: list[Library] = []
     pattern = WINDOWS_LIBRARY if environment.platform.startswith("win") else LINUX_LIBRARY
     hidden: set[str] = set()
     for entry in environment.search_path:
-        if entry.origin != _STANDARD_LIBRARY:
+        if entry.origin != STANDARD_LIBRARY:
             walk = _Walk(entry, pattern, environment.extension_suffixes, frozenset(hidden))
-            yield from walk.find()
-            yield from (Library(path, entry.path, os.path.relpath(path, entry.path)) for path in walk.locked)
+            found += walk.find()
+            found += walk.locked
+            foreign += walk.foreign
             hidden |= walk.packages
+    return LibraryFiles(tuple(_distinct(found)), tuple(_distinct(foreign)))
+
+
+def _find_of_torch(environment: Environment, torch: TorchBuild | Unavailable) -> Iterator[Library]:
+    if isinstance(torch, Unavailable):
+        return
+    roots = [entry.path for entry in environment.search_path]
+    for path in dict.fromkeys((*torch.loaded_libraries, *torch.libraries)):
+        root = next((root for root in roots if path.startswith(root + os.sep)), "")
+        yield Library(path, root, os.path.relpath(path, root) if root else path)
 
 
 def _distinct(libraries: Iterable[Library]) -> Iterator[Library]:
@@ -84,7 +96,8 @@ class _Walk:
     extension_suffixes: tuple[str, ...]
     hidden: frozenset[str]
     packages: set[str] = field(default_factory=set)  # those of the folder; namespaces share their name with others
-    locked: list[str] = field(default_factory=list)  # folders of site-packages that this user cannot list
+    foreign: list[Library] = field(default_factory=list)  # modules for another interpreter
+    locked: list[Library] = field(default_factory=list)  # folders of site-packages that this user cannot list
     _followed: set[str] = field(default_factory=set)
 
     def find(self) -> Iterator[Library]:
@@ -94,9 +107,14 @@ class _Walk:
             files = _sorted(item for item in items if self.pattern.search(item.name))
             for item in files if self._holds_modules(items, depth) else ():
                 if self._is_loadable(item.name):
-                    yield Library(item.path, self.entry.path, os.path.relpath(item.path, self.entry.path))
+                    yield self._as_library(item)
+                else:
+                    self.foreign.append(self._as_library(item))
             folders = _sorted(item for item in items if _is_folder(item))
             waiting += ((below, depth + 1) for item in folders if (below := self._enter(item, depth)))
+
+    def _as_library(self, item: os.DirEntry[str]) -> Library:
+        return Library(item.path, self.entry.path, os.path.relpath(item.path, self.entry.path))
 
     def _holds_modules(self, items: list[os.DirEntry[str]], depth: int) -> bool:
         """Tell folders of modules from folders of test data, below the top of a source root."""
@@ -105,7 +123,7 @@ class _Walk:
     def _is_loadable(self, name: str) -> bool:
         """Tell extension modules for another interpreter, which source roots and some wheels hold as well."""
         tagged = tuple(suffix for suffix in self.extension_suffixes if suffix.count(".") > 1)
-        return not self.extension_suffixes or name.endswith(tagged) or not _TAGGED_MODULE.search(name)
+        return not self.extension_suffixes or name.endswith(tagged) or not TAGGED_MODULE.search(name)
 
     @property
     def _top(self) -> list[os.DirEntry[str]]:
@@ -127,7 +145,7 @@ class _Walk:
             return []
         below = _list(item.path)
         if not below and not self._is_source and is_locked(item.path):
-            self.locked.append(item.path)
+            self.locked.append(self._as_library(item))
         return below if self._is_code(name, below, depth) else []
 
     def _is_followed(self, link: str) -> bool:

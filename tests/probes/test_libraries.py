@@ -13,9 +13,11 @@ from envdoctor.model.facts import (
     LibraryRole,
     MetadataKind,
     SearchEntry,
+    TorchBuild,
     Unavailable,
 )
 from envdoctor.probes.libraries import find_device_code
+from envdoctor.probes.library_files import find_libraries
 from tests.binary.files import FIXTURES, content_of
 from tests.builders import a_distribution, a_torch, an_environment
 
@@ -40,7 +42,7 @@ def package(folder: Path) -> Path:
 def find(
     *roots: Path | SearchEntry,
     distributions: tuple[Distribution, ...] = (),
-    torch: object = NO_TORCH,
+    torch: TorchBuild | Unavailable = NO_TORCH,
     deep: bool = False,
     **environment: object,
 ) -> tuple[DeviceCode, ...]:
@@ -48,7 +50,7 @@ def find(
         SearchEntry(path=str(root), origin="site-packages") if isinstance(root, Path) else root for root in roots
     )
     examined = an_environment(search_path=tuple(entries), **environment)
-    return find_device_code(examined, distributions, torch, deep=deep)  # type: ignore[arg-type]  # keyword arguments of the builder
+    return find_device_code(find_libraries(examined, torch), distributions, torch, deep=deep)
 
 
 def names(found: tuple[DeviceCode, ...]) -> list[str]:
