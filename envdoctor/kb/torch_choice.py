@@ -23,6 +23,7 @@ from envdoctor.model.facts import (
     TorchBuild,
 )
 from envdoctor.model.finding import Remedy
+from envdoctor.model.requirements import read_demand
 from envdoctor.model.versions import DriverRelease
 from envdoctor.model.wording import enumerate_all
 
@@ -154,26 +155,12 @@ def _find_pins(wish: TorchWish) -> Iterator[_Pin]:
             continue
         for text in filter(_MENTIONS_TORCH.match, distribution.requires):
             try:
-                specifier = _read_specifier(text, wish)
-                is_met = specifier.contains(wish.installed.version, prereleases=True)
+                demand = read_demand(text, wish.environment)
+                is_met = demand is not None and demand.is_met(wish.installed.version)
             except ValueError:
-                continue  # pip of its time accepted more than the standard does; what cannot be read pins nothing
-            if specifier and is_met:
-                yield _Pin(distribution=distribution.name, specifier=specifier)
-
-
-def _read_specifier(text: str, wish: TorchWish) -> SpecifierSet:
-    from packaging.requirements import Requirement  # only what needs a remedy pays for it
-
-    requirement = Requirement(text)
-    known = {"extra": ""}
-    if wish.python:
-        known |= {
-            "python_version": ".".join(map(str, wish.python[:2])),
-            "python_full_version": ".".join(map(str, wish.python)),
-        }
-    applies = requirement.marker is None or requirement.marker.evaluate(known)
-    return requirement.specifier if applies else SpecifierSet()
+                continue  # what cannot be read pins nothing
+            if demand and demand.specifier and is_met:
+                yield _Pin(distribution=distribution.name, specifier=demand.specifier)
 
 
 def _broken(pins: tuple[_Pin, ...], row: TorchBuildRow) -> tuple[_Pin, ...]:

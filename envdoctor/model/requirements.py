@@ -1,0 +1,76 @@
+"""What the metadata of a distribution demand of other projects (Requires-Dist)."""
+
+import re
+from dataclasses import dataclass
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from envdoctor.model.facts import Environment
+
+_EXTRA = re.compile(r"""\bextra\s*==\s*['"]([^'"]+)['"]""")
+_EXACT = ("==", "===")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One requirement that applies to the examined interpreter."""
+
+    project: str  # as the metadata write it
+    specifier: SpecifierSet
+    extra: str = ""  # of the distribution that demands it; "" when it always does
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one version."""
+        return any(one.operator in _EXACT for one in self.specifier)
+
+    @property
+    def lower_bound(self) -> Version | None:
+        """The oldest version that it accepts; None where it names none."""
+        bounds = (one for one in self.specifier if one.operator in {*_EXACT, ">=", "~="})
+        return max((Version(one.version.removesuffix(".*")) for one in bounds), default=None)
+
+    def is_met(self, version: str) -> bool:
+        """Tell whether *version* satisfies it, pre-releases too; a local version counts only where it names one.
+
+        Raises:
+            ValueError: *version* is none.
+
+        """
+        return self.specifier.contains(version, prereleases=True)
+
+    def __str__(self) -> str:
+        return f"{self.project}{self.specifier}"
+
+
+def read_demand(text: str, environment: Environment | None, *, with_extras: bool = False) -> Demand | None:
+    """Read one requirement; None where it does not apply to the interpreter of *environment*.
+
+    *with_extras* also takes what is demanded for an extra: whether it was asked for is not recorded.
+
+    Raises:
+        ValueError: it is not one. pip of its time accepted more than the standard does.
+
+    """
+    from packaging.requirements import Requirement  # few rules need it, and it takes its time to load
+
+    requirement = Requirement(text)
+    extras = ("", *_EXTRA.findall(text)) if with_extras else ("",)
+    known = _describe(environment) if environment else {}
+    for extra in extras:
+        if requirement.marker is None or requirement.marker.evaluate(known | {"extra": extra}):
+            return Demand(project=requirement.name, specifier=requirement.specifier, extra=extra)
+    return None
+
+
+def _describe(environment: Environment) -> dict[str, str]:
+    """Return what markers ask about, as far as the examined interpreter differs from this one."""
+    known = {}
+    if isinstance(environment.python_version, tuple) and environment.python_version[1:]:
+        known["python_version"] = ".".join(map(str, environment.python_version[:2]))
+        known["python_full_version"] = ".".join(map(str, environment.python_version))
+    system, _, machine = environment.platform.partition("-")
+    if system == "linux" and machine:
+        known |= {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": machine}
+    return known
