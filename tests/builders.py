@@ -11,9 +11,13 @@ from envdoctor.model.arch import Arch, CodeKind, ComputeCapability, parse_arch_l
 from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.facts import (
     Absence,
+    Companion,
     ComputeMode,
+    ContestedFile,
+    ContestedFolder,
     CpuOnlyExtension,
     CudaLibrary,
+    CupyBuild,
     DeviceCode,
     DeviceNode,
     Distribution,
@@ -191,6 +195,39 @@ def a_triton(version: str = "3.2.0", archs: str = "sm_80 sm_90 sm_90a", **change
         ptxas=f"{SITE_PACKAGES}/triton/backends/nvidia/bin/ptxas",
         ptxas_version=CudaVersion(12, 4),
         ptxas_archs=parse_arch_list(archs),
+    )
+    return replace(build, **changes)
+
+
+def a_companion(distribution: str = "torchvision", version: str = "0.21.0+cu124", **changes: Any) -> Companion:
+    """A companion of torch with the flavour of its local version, like `a_torch`."""
+    cuda = re.search(r"\+cu(\d+)(\d)$", version)
+    companion = Companion(
+        distribution=distribution,
+        version=version,
+        source=f"{distribution}/version.py",
+        torch_release="",
+        cuda=f"{cuda[1]}.{cuda[2]}" if cuda else "",
+        flavour=TorchFlavour.CUDA if cuda else TorchFlavour.CPU if version.endswith("+cpu") else None,
+    )
+    return replace(companion, **changes)
+
+
+def a_contested_folder(folder: str, *distributions: str, **owners: str) -> ContestedFolder:
+    """A folder of site-packages with files over which distributions wrote: ``**{"lib/libnccl.so.2": "owner"}``."""
+    path = f"{SITE_PACKAGES}/{folder}"
+    files = tuple(ContestedFile(path=f"{path}/{name}", owner=owner) for name, owner in owners.items())
+    return ContestedFolder(folder=path, distributions=distributions, contested=len(files), files=files)
+
+
+def a_cupy(distribution: str = "cupy-cuda12x", version: str = "13.6.0", **changes: Any) -> CupyBuild:
+    """CuPy beside a CUDA 12 of the system."""
+    build = CupyBuild(
+        distribution=distribution,
+        version=version,
+        nvrtc="libnvrtc.so.12",
+        findable=("/usr/local/cuda-12.4/lib64/libnvrtc.so.12",),
+        hidden=(),
     )
     return replace(build, **changes)
 

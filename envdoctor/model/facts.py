@@ -142,6 +142,56 @@ class TritonBuild:
     ptxas_archs: tuple[Arch, ...] | Unavailable
 
 
+class CudaCheck(Enum):
+    """What the code of a companion of torch does when it was built with another CUDA version than torch."""
+
+    NONE = "nothing"
+    MAJOR = "refuses another major version"
+    MINOR = "refuses another version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A distribution that is made for one build of torch, and what its own files tell of that build."""
+
+    distribution: str
+    version: str  # with the local version of its code where that tells: "0.16.2+cu118"
+    source: str  # where that stands: "torchvision/version.py", "METADATA", "direct_url.json", "xformers/cpp_lib.json"
+    torch_release: str  # "2.1.2", or only "2.4"; "" when the files do not tell
+    cuda: str  # "11.8", or only "12"; "" for a build without CUDA, or when the files do not tell
+    flavour: TorchFlavour | None  # None when the files do not tell
+    cuda_check: CudaCheck = CudaCheck.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContestedFile:
+    """A file that several distributions brought, each with other content: the last one overwrote the others'."""
+
+    path: str
+    owner: str  # the distribution whose list of files fits what lies on the disk; "" when none does, or several may
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContestedFolder:
+    """A folder of code that several distributions install into, over each other's files."""
+
+    folder: str
+    distributions: tuple[str, ...]  # in order of the alphabet
+    contested: int  # how many files of code
+    files: tuple[ContestedFile, ...]  # the first of them, compiled ones before others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CupyBuild:
+    """CuPy, and where the compiler lies that it loads by name to build its kernels."""
+
+    distribution: str  # "cupy-cuda12x"
+    version: str
+    nvrtc: str  # the soname that it asks for: "libnvrtc.so.12"
+    findable: tuple[str, ...]  # files of that name that it finds
+    hidden: tuple[str, ...]  # those beside it that it finds only once something else has loaded them
+
+
 # --- device code -------------------------------------------------------------------------------------------------
 
 
@@ -404,6 +454,9 @@ class Facts:
     distributions: tuple[Distribution, ...] | Unavailable = NOT_PROBED
     torch: TorchBuild | Unavailable = NOT_PROBED
     triton: TritonBuild | Unavailable = NOT_PROBED
+    companions: tuple[Companion, ...] | Unavailable = NOT_PROBED
+    contested_folders: tuple[ContestedFolder, ...] | Unavailable = NOT_PROBED
+    cupy: CupyBuild | Unavailable = NOT_PROBED
     device_code: tuple[DeviceCode, ...] | Unavailable = NOT_PROBED
     cpu_only_extensions: tuple[CpuOnlyExtension, ...] | Unavailable = NOT_PROBED
     loader: Loader | Unavailable = NOT_PROBED
