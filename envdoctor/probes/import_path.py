@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from envdoctor.model.facts import Absence, Environment, Unavailable
+from envdoctor.model.facts import Absence, Environment, SearchEntry, Unavailable
 from envdoctor.probes.foreign_files import is_locked, read_head
 
 # Python 3.10 crashes when it parses a chain of operators four times as long.
@@ -18,7 +18,7 @@ def find_import_packages(environment: Environment, name: str) -> tuple[Path, ...
 
     Folders without ``__init__.py`` come last: Python takes one as a namespace package when it finds nothing else.
     """
-    folders = [os.path.join(entry, name) for entry in _entries(environment, name)]
+    folders = [os.path.join(entry.path, name) for entry in find_entries(environment, name)]
     unique = {os.path.realpath(folder): folder for folder in reversed(folders) if os.path.isdir(folder)}
     in_order = [Path(folder) for folder in reversed(unique.values())]
     return tuple(sorted(in_order, key=lambda folder: not os.path.isfile(folder / "__init__.py")))
@@ -26,28 +26,28 @@ def find_import_packages(environment: Environment, name: str) -> tuple[Path, ...
 
 def find_shadowing_modules(environment: Environment, package: Path) -> Iterator[Path]:
     """Yield the single files, e.g. ``torch.py``, that are imported instead of *package*."""
-    for entry in _entries(environment, package.name):
-        if Path(entry) == package.parent:
+    for entry in find_entries(environment, package.name):
+        if Path(entry.path) == package.parent:
             return  # within one folder a package comes before a file
         for suffix in (".py", *environment.extension_suffixes):
-            if os.path.isfile(module := Path(entry, f"{package.name}{suffix}")):
+            if os.path.isfile(module := Path(entry.path, f"{package.name}{suffix}")):
                 yield module
 
 
 def describe_absence(environment: Environment, name: str) -> Unavailable:
     """Say why the package *name* was not found: it is not installed, or where it may be cannot be read."""
-    for entry in _entries(environment, name):
-        for folder in (entry, os.path.join(entry, name)):
+    for entry in find_entries(environment, name):
+        for folder in (entry.path, os.path.join(entry.path, name)):
             if is_locked(folder):
                 return Unavailable(f"{name} may be in `{folder}`, which this user cannot read")
     return Unavailable(f"{name} is not installed", Absence.NOT_APPLICABLE)
 
 
-def _entries(environment: Environment, name: str) -> Iterator[str]:
+def find_entries(environment: Environment, name: str) -> Iterator[SearchEntry]:
     """Yield the folders that are searched for *name*: the import hook of an editable install finds its own only."""
     for entry in environment.search_path:
         if not entry.origin.startswith("editable ") or entry.origin == f"editable {name}":
-            yield entry.path
+            yield entry
 
 
 def read_constants(source: Path) -> dict[str, object]:

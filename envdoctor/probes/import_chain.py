@@ -1,0 +1,348 @@
+"""Whether importing a package imports one of its extension modules for certain: from its sources, nothing is executed.
+
+What counts are the statements that every import of a module reaches: none in a function, class, loop or condition, and
+none in a `try` that would swallow the failure.
+"""
+
+import ast
+import builtins
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from envdoctor.model.facts import Environment
+from envdoctor.probes.foreign_files import read_head
+from envdoctor.probes.import_path import LONGEST_SOURCE, find_entries, parse_source
+from envdoctor.probes.library_files import STANDARD_LIBRARY
+
+# Of all packages that are asked about: a large one has some hundred modules that its import reaches.
+_MOST_SOURCES = 600
+_DEEPEST_CALL = 3
+
+# Calls that open libraries, or change how later ones are opened (`sys.setdlopenflags`).
+_OPENING = frozenset({"CDLL", "PyDLL", "LoadLibrary", "load_library", "add_dll_directory", "dlopen", "setdlopenflags"})
+_PRELOADING = "preload"
+
+
+class Chain(NamedTuple):
+    """How importing a package leads to one of its modules."""
+
+    statements: tuple[str, ...]  # "mmcv/__init__.py:7", ...; () when none is certain
+    preloads: tuple[str, ...]  # statements on the way that open libraries
+
+
+class Located(NamedTuple):
+    """What the import system finds for a module: a source, an extension module, or a package."""
+
+    path: str  # of a package its `__init__.py`, "" for one that has none
+    folder: str  # of a package, "" for a module
+    entry: str  # the folder of the search path that it was found in
+
+    @property
+    def place(self) -> str:
+        """The path below the search path."""
+        return os.path.relpath(self.path, self.entry)
+
+
+class _Import(NamedTuple):
+    """One statement that imports, with names as it writes them."""
+
+    line: int
+    level: int  # of `from ..a import b`: 2
+    module: str
+    names: tuple[str, ...]  # of `from a import b, c`
+    is_own_name: bool = False  # of OpenCV's loader: see `_certain_calls`
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What one module does when it is imported."""
+
+    imports: tuple[_Import, ...] = ()  # those that every import of it reaches
+    mentioned: tuple[_Import, ...] = ()  # all
+    bound: frozenset[str] = frozenset()  # names that are no submodules, whatever files there are
+    opening: tuple[int, ...] = ()  # lines that open libraries
+
+
+@dataclass(frozen=True)
+class ImportChains:
+    """The sources of one environment, each read at most once."""
+
+    environment: Environment
+    _sources: dict[str, _Source] = field(default_factory=dict)
+    _reached: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, tuple[str, int]]] = field(default_factory=dict)
+
+    def find(self, module: str, library: str, siblings: Iterable[str]) -> Chain:
+        """Find the way from `import PACKAGE` to *module*, which is the file *library*.
+
+        A module that is no part of a package is looked for from *siblings*, the other import names of its
+        distribution. So are those that its package imports on the way.
+        """
+        top = module.partition(".")[0]
+        names = tuple(sorted({top, *siblings}))
+        starts = (top,) if "." in module else tuple(name for name in names if name != top)
+        located = self.locate(module)
+        if located and not _is_same(located.path, library):
+            return Chain((), ())  # another file goes by this name
+        steps = tuple(self._steps(module, self._reach(starts, names)))
+        parents = [module.rsplit(".", count)[0] for count in range(module.count("."), 0, -1)]
+        on_the_way = dict.fromkeys((*parents, *(name for name, _ in steps)))
+        return Chain(
+            tuple(f"{at.place}:{line}" for name, line in steps if (at := self.locate(name))),
+            tuple(dict.fromkeys(opening for name in on_the_way for opening in self._find_preloads(name))),
+        )
+
+    def locate(self, module: str) -> Located | None:
+        """Find what a name stands for outside of the standard library; None when there is nothing."""
+        first, *others = module.split(".")
+        entries = find_entries(self.environment, first)
+        looks = (self._look(each.path, first, each.path) for each in entries if each.origin != STANDARD_LIBRARY)
+        found = next(filter(None, looks), None)
+        for name in others:
+            found = self._look(found.folder, name, found.entry) if found and found.folder else None
+        return found
+
+    def _look(self, folder: str, name: str, entry: str) -> Located | None:
+        """Look into one folder as importlib's FileFinder does: packages, extension modules, sources."""
+        inner = os.path.join(folder, name)
+        if os.path.isfile(source := os.path.join(inner, "__init__.py")):
+            return Located(source, inner, entry)
+        for suffix in (*self.environment.extension_suffixes, ".py"):
+            if os.path.isfile(inner + suffix):
+                return Located(inner + suffix, "", entry)
+        return Located("", inner, entry) if os.path.isdir(inner) else None
+
+    def _steps(self, module: str, reached: dict[str, tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        if module in reached:
+            importer, line = reached[module]
+            yield from self._steps(importer, reached)
+            yield importer, line
+
+    def _reach(self, starts: tuple[str, ...], names: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+        """Tell of every module that importing *starts* imports which module imports it, and where."""
+        if (starts, names) in self._reached:
+            return self._reached[starts, names]
+        reached: dict[str, tuple[str, int]] = {}
+        waiting = deque(starts)
+        while waiting:
+            importer = waiting.popleft()
+            for statement in self._source_of(importer).imports:
+                for target in self._targets(statement, importer):
+                    is_new = target not in reached and target not in starts
+                    if is_new and target.partition(".")[0] in names:
+                        reached[target] = importer, statement.line
+                        waiting.append(target)
+        self._reached[starts, names] = reached
+        return reached
+
+    def _targets(self, statement: _Import, importer: str) -> Iterator[str]:
+        """Yield the modules that a statement imports, packages before what is in them."""
+        base = self._absolute(statement, importer)
+        if statement.is_own_name:
+            yield f"{base}.{base}"
+            return
+        parts = base.split(".") if base else []
+        yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+        bound = self._source_of(base).bound if base else frozenset()
+        if base and "__getattr__" not in bound:
+            # Python looks for a submodule where the package has no such name (importlib._bootstrap._handle_fromlist).
+            yield from (f"{base}.{name}" for name in statement.names if name not in bound)
+
+    def _absolute(self, statement: _Import, importer: str) -> str:
+        if not statement.level:
+            return statement.module
+        located = self.locate(importer)
+        up = statement.level - bool(located and located.folder)
+        parts = importer.split(".")
+        if up >= len(parts):
+            return ""
+        return ".".join(filter(None, (*parts[: len(parts) - up], statement.module)))
+
+    def _source_of(self, module: str) -> _Source:
+        located = self.locate(module)
+        if located is None or not located.path.endswith(".py"):
+            return _Source()
+        path = located.path
+        if path not in self._sources and len(self._sources) < _MOST_SOURCES:
+            self._sources[path] = _read_source(path, module)
+        return self._sources.get(path, _Source())
+
+    def _find_preloads(self, module: str) -> Iterator[str]:
+        """Yield where a module opens libraries, itself or in a module that it imports, under whatever condition."""
+        mentioned = (self._targets(each, module) for each in self._source_of(module).mentioned)
+        names = dict.fromkeys((module, *(name for targets in mentioned for name in targets)))
+        for name in names:
+            # torch opens libraries of its own; they are in the process that is predicted.
+            opening = () if name.partition(".")[0] == "torch" else self._source_of(name).opening
+            if opening and (located := self.locate(name)):
+                yield from (f"{located.place}:{line}" for line in opening)
+
+
+def _is_same(path: str, library: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(library)
+
+
+# --- one source --------------------------------------------------------------------------------------------------
+
+
+def _read_source(path: str, module: str) -> _Source:
+    try:
+        tree = parse_source(read_head(path, LONGEST_SOURCE))
+    except (OSError, ValueError):  # gone, locked, for Python 2, or longer than what is read
+        return _Source()
+    reading = _Reading(tree)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return _Source(
+        imports=tuple(reading.find_certain_imports()),
+        mentioned=tuple(each for node in ast.walk(tree) for each in _imports_of(node)),
+        bound=frozenset(_find_bound_names(tree.body, module)),
+        opening=tuple(sorted({call.lineno for call in calls if _opens_libraries(call)})),
+    )
+
+
+def _imports_of(node: ast.AST) -> Iterator[_Import]:
+    if isinstance(node, ast.Import):
+        yield from (_Import(node.lineno, 0, alias.name, ()) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        names = tuple(alias.name for alias in node.names if alias.name != "*")
+        yield _Import(node.lineno, node.level, node.module or "", names)
+    elif isinstance(node, ast.Call) and _name_of(node.func) in {"import_module", "__import__"}:
+        match node.args:
+            case [ast.Constant(value=str(name))] if not name.startswith("."):
+                yield _Import(node.lineno, 0, name, ())
+
+
+def _opens_libraries(call: ast.Call) -> bool:
+    name = _name_of(call.func)
+    return name in _OPENING or _PRELOADING in name.lower()
+
+
+def _name_of(node: ast.AST) -> str:
+    """Return the last part of a dotted name, "" for anything else."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return str(name)
+    return ""
+
+
+def _find_bound_names(body: Iterable[ast.stmt], module: str) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign() | ast.AnnAssign():
+                names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+                yield from (node.id for node in names if isinstance(node.ctx, ast.Store))
+            case ast.ImportFrom(module=str(source), level=level, names=names) if level or source != module:
+                yield from (alias.asname or alias.name for alias in names)
+            case ast.If() | ast.Try() | ast.With():
+                inner = ast.iter_child_nodes(statement)
+                yield from _find_bound_names((node for node in inner if isinstance(node, ast.stmt)), module)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The statements of one module that every import of it reaches."""
+
+    tree: ast.Module
+
+    def find_certain_imports(self) -> Iterator[_Import]:
+        """Yield them in order."""
+        for statement in _certain(self.tree.body):
+            yield from self._imports_of(statement, _DEEPEST_CALL)
+
+    def _imports_of(self, statement: ast.stmt, depth: int) -> Iterator[_Import]:
+        """Yield what one statement imports, also through the functions of this module that it calls."""
+        yield from _imports_of(statement)
+        match statement:
+            case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
+                yield from _imports_of(call)
+                called = self._functions.get(_name_of(call.func)) if isinstance(call.func, ast.Name) else None
+                if called and depth:
+                    yield from self._imports_of_function(called, depth - 1)
+
+    def _imports_of_function(self, function: ast.FunctionDef, depth: int) -> Iterator[_Import]:
+        popped: set[str] = set()
+        for statement in _certain(function.body):
+            popped |= _names_taken_out(statement)
+            for each in self._imports_of(statement, depth):
+                # cv2/__init__.py takes itself out of `sys.modules`, puts its folder first, and imports its own name:
+                # that is the extension module in the folder.
+                yield each._replace(is_own_name=each.module in popped)
+
+    @cached_property
+    def _functions(self) -> dict[str, ast.FunctionDef]:
+        defined = (each for each in self.tree.body if isinstance(each, ast.FunctionDef))
+        return {each.name: each for each in defined if not each.decorator_list}
+
+
+def _names_taken_out(statement: ast.stmt) -> set[str]:
+    """Return the constant of `sys.modules.pop("cv2")`."""
+    match statement:
+        case ast.Expr(value=call) | ast.Assign(value=call):
+            match call:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Attribute(attr="modules"), attr="pop"),
+                    args=[ast.Constant(value=str(name)), *_],
+                ):
+                    return {name}
+    return set()
+
+
+def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the simple statements that are reached whenever *body* is, up to the first that may end it."""
+    for statement in body:
+        match statement:
+            case ast.Raise() | ast.Return():
+                return
+            case ast.If():
+                yield from _certain(_taken_branch(statement))
+            case ast.Try():
+                swallows = any(_swallows(handler) for handler in statement.handlers)
+                yield from _certain(() if swallows else (*statement.body, *statement.orelse))
+                yield from _certain(statement.finalbody)
+            case ast.With() if all(_name_of(_called(item)) == "catch_warnings" for item in statement.items):
+                yield from _certain(statement.body)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                continue
+            case _:
+                yield statement
+        if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+            return
+
+
+def _called(item: ast.withitem) -> ast.AST:
+    return item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+
+
+def _taken_branch(statement: ast.If) -> list[ast.stmt]:
+    """Return the branch that is taken at run time, [] when it depends."""
+    match statement.test:
+        case ast.Constant(value=value):
+            return statement.body if value else statement.orelse
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if _name_of(operand) == "TYPE_CHECKING":
+            return statement.body
+        case test if _name_of(test) == "TYPE_CHECKING":
+            return statement.orelse
+    return []
+
+
+def _swallows(handler: ast.ExceptHandler) -> bool:
+    """Tell whether a handler ends the failure of an import: an ImportError, which it does not raise again."""
+    if any(isinstance(statement, ast.Raise) for statement in handler.body):
+        return False
+    match handler.type:
+        case None:
+            return True
+        case ast.Tuple(elts=kinds):
+            return any(_catches_import_error(kind) for kind in kinds)
+        case kind:
+            return _catches_import_error(kind)
+
+
+def _catches_import_error(kind: ast.expr) -> bool:
+    known = getattr(builtins, _name_of(kind), None)
+    return not isinstance(known, type) or issubclass(ImportError, known)
