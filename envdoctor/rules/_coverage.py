@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from envdoctor.kb import Coverage, KnowledgeBase
 from envdoctor.kb.torch_choice import COMPANIONS
+from envdoctor.model import bitsandbytes
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability, format_arch_list
 from envdoctor.model.device_code import ContainerGroup, KernelCode
 from envdoctor.model.facts import (
@@ -21,7 +22,6 @@ from envdoctor.model.facts import (
 )
 from envdoctor.model.finding import Evidence
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
-from envdoctor.rules import _bitsandbytes
 from envdoctor.rules._machine import LIBCUDA, winning_library
 
 # What tells variants of one library apart, of which a process loads one: the CUDA version that it was built with
@@ -89,8 +89,8 @@ class DistributionCoverage:
 class _Variants:
     """Which variants of a library are loaded here, and which otherwise."""
 
-    loaded: Callable[[DeviceCode], bool]
-    otherwise: Callable[[DeviceCode], bool] = lambda _: True
+    loaded: Callable[[str], bool]
+    otherwise: Callable[[str], bool] = lambda _: True
     chosen_by: str = ""
 
 
@@ -180,17 +180,16 @@ def _choose_variants(
 ) -> _Variants | None:
     """Say which variants of its libraries a distribution loads; None where there is none that it would load (ED216)."""
     torch, variables = installed.torch, installed.variables
-    choice = _bitsandbytes.choose(extensions, torch, version, variables) if name == _bitsandbytes.DISTRIBUTION else None
+    own = [code.library for code in extensions if code.distribution == name]
+    choice = bitsandbytes.choose(own, torch, version, variables) if name == bitsandbytes.DISTRIBUTION else None
     if choice is None:
-        return _Variants(loaded=lambda code: _is_built_for(code, torch))
+        return _Variants(loaded=lambda library: _is_built_for(library, torch))
     if choice.loaded is None:
         return None
-    default = _bitsandbytes.choose(extensions, torch, version, ())
+    default = bitsandbytes.choose(own, torch, version, ())
     if not choice.by_variable or default is None:
         return _Variants(loaded=choice.loads)
-    return _Variants(
-        loaded=choice.loads, otherwise=default.loads, chosen_by=f"{_bitsandbytes.VARIABLE}={choice.wanted}"
-    )
+    return _Variants(loaded=choice.loads, otherwise=default.loads, chosen_by=f"{bitsandbytes.VARIABLE}={choice.wanted}")
 
 
 def without_special_code(library: LibraryCoverage, target: Target, kb: KnowledgeBase) -> Coverage:
@@ -277,9 +276,9 @@ def _can_be_linked_anew(code: DeviceCode, target: Target, kb: KnowledgeBase) -> 
 
 def _best_variant(codes: list[DeviceCode], variants: _Variants, target: Target, kb: KnowledgeBase) -> LibraryCoverage:
     covered = [LibraryCoverage(code=code, coverage=cover(code, target, kb)) for code in codes]
-    candidates = [one for one in covered if variants.loaded(one.code)] or covered
+    candidates = [one for one in covered if variants.loaded(one.code.library)] or covered
     best = max(candidates, key=_fitness)
-    others = [one for one in covered if variants.otherwise(one.code)]
+    others = [one for one in covered if variants.otherwise(one.code.library)]
     other = max(others, key=_fitness, default=best)
     if best.coverage.native or not other.coverage.native:
         return best
@@ -290,9 +289,9 @@ def _fitness(library: LibraryCoverage) -> tuple[int, int]:
     return library.coverage.native, library.coverage.jit
 
 
-def _is_built_for(code: DeviceCode, torch: TorchBuild | None) -> bool:
+def _is_built_for(library: str, torch: TorchBuild | None) -> bool:
     cuda = torch.build_cuda_version if torch else None
-    marks = [digits for kind, digits in _VARIANT.findall(code.library.rpartition("/")[2]) if kind != "sm"]
+    marks = [digits for kind, digits in _VARIANT.findall(library.rpartition("/")[2]) if kind != "sm"]
     return cuda is not None and any(digits in {f"{cuda.major}{cuda.minor}", str(cuda.major)} for digits in marks)
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from envdoctor.model.bitsandbytes import DISTRIBUTION, VARIABLE, Choice, choose, dotted, nearest
 from envdoctor.model.facts import DeviceCode, Distribution, Gpu, TorchBuild, Variable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.visibility import find_visible_gpus
 from envdoctor.model.wording import enumerate_all
-from envdoctor.rules._bitsandbytes import DISTRIBUTION, VARIABLE, Choice, choose, dotted, nearest
 
 
 @rule("ED216", Severity.WARNING, "bitsandbytes has no library for the CUDA version in use")
@@ -44,7 +44,8 @@ def missing_cuda_variant(
         yield NotApplicable("no GPU is visible")
         return
     installed = next((one for one in distributions if one.name == DISTRIBUTION and not one.shadowed_by), None)
-    choice = choose(device_code, torch, installed.version, variables) if installed else None
+    own = [code.library for code in device_code if code.distribution == DISTRIBUTION]
+    choice = choose(own, torch, installed.version, variables) if installed else None
     if installed is None or choice is None:
         yield NotApplicable("no bitsandbytes beside a torch with CUDA")
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from envdoctor.model.facts import DeviceCode, TorchBuild, Unavailable, Variable
+from envdoctor.model.facts import TorchBuild, Unavailable, Variable
 from envdoctor.model.visibility import value_of
 
 DISTRIBUTION = "bitsandbytes"
@@ -30,24 +30,26 @@ class Choice:
     available: tuple[str, ...]
     loaded: str | None
 
-    def loads(self, code: DeviceCode) -> bool:
-        """Tell whether a library is the one that it takes."""
-        return _number_of(code) == self.loaded
+    def loads(self, library: str) -> bool:
+        """Tell whether a library, by its path, is the one that it takes."""
+        return self.loaded is not None and _number_of(library) == self.loaded
 
 
 def choose(
-    device_code: Iterable[DeviceCode],
+    libraries: Iterable[str],
     torch: TorchBuild | None,
     version: str | Unavailable | None,
     variables: tuple[Variable, ...],
 ) -> Choice | None:
-    """Tell what a version of bitsandbytes loads beside *torch*; None where that has no CUDA, or nobody can tell."""
+    """Tell what a version of bitsandbytes loads beside *torch*; None where that has no CUDA, or nobody can tell.
+
+    Of *libraries*, which are paths, only its own count.
+    """
     cuda = torch.build_cuda_version if torch else None
     release = _release_of(version)
     if cuda is None or release is None or release < _FIRST_BY_TORCH:
         return None
-    own = (code for code in device_code if code.distribution == DISTRIBUTION)
-    available = tuple(sorted({number for code in own if (number := _number_of(code))}))
+    available = tuple(sorted({number for library in libraries if (number := _number_of(library))}))
     named = value_of(variables, VARIABLE)
     wanted = named or f"{cuda.major}{cuda.minor}"
     substitutes = () if named or release < _FIRST_WITH_SUBSTITUTES else available
@@ -67,8 +69,8 @@ def dotted(number: str) -> str:
     return f"{number[:-1]}.{number[-1]}" if re.fullmatch(r"\d{2,3}", number) else number
 
 
-def _number_of(code: DeviceCode) -> str | None:
-    match = _LIBRARY.search(code.library)
+def _number_of(library: str) -> str | None:
+    match = _LIBRARY.search(library)
     return match[1] if match else None
 
 
