@@ -11,6 +11,11 @@ TORCH_2_7 = "torch-2.7.1+cu126-cp311"
 TORCH_2_13_CPU = "torch-2.13.0+cpu-cp311"
 TORCH_2_14 = "torch-2.14.1+cu130-cp311"  # with torchvision, bitsandbytes and all that they need
 
+# Extensions alone, to be unpacked beside a torch that they were not built for.
+TORCHVISION_0_23 = "torchvision-0.23.0-cp311"  # for torch 2.8
+XFORMERS_0_0_28 = "xformers-0.0.28-cp311"  # for torch 2.4
+AUTOAWQ_KERNELS_0_0_9 = "autoawq-kernels-0.0.9-cp311"  # for torch 2.5
+
 
 def unpack(name: str, site_packages: Path) -> Path:
     """Unpack an environment into a site-packages folder: files of gigabytes that take a few megabytes."""

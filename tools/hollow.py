@@ -1,12 +1,16 @@
 """Make hollow copies of compiled libraries: what envdoctor reads of them stays at its place, the rest becomes holes.
 
     python -m tools.hollow LIBRARY COPY
-    python -m tools.hollow SITE_PACKAGES ARCHIVE.tar.xz
+    python -m tools.hollow SITE_PACKAGES ARCHIVE.tar.xz [--beside FOLDER]... [--text PATTERN]...
 
 A hollow library has its true size and the true offsets of all headers, tables and names, takes next to no room, and
 holds no code. Of a folder of installed distributions (a site-packages, or an unpacked wheel) the archive gets the
 libraries, the metadata, `version.py`, and packages that are empty but for their version; it unpacks with Python's
 tarfile or GNU tar, into sparse files. Every hollow library is read and compared with its original.
+
+Of an archive's symbols those stay that its libraries, or those of the folders `--beside` it, ask for, in either ABI of
+std::string: for these the dynamic loader says the same of copy and original.
+Text files whose path in site-packages fits a PATTERN stay whole.
 """
 
 import argparse
@@ -19,6 +23,9 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +34,7 @@ from envdoctor.binary.cubin import CUBIN_KEY
 from envdoctor.binary.elf import Elf, parse_elf
 from envdoctor.binary.image import read_image
 from envdoctor.binary.reader import BinaryError, Reader, open_file
+from tools.hollow_tables import Piece, asked_keys, loader_pieces
 
 T = TypeVar("T")
 
@@ -56,13 +64,6 @@ _QUESTIONS: tuple[Callable[[Elf], Any], ...] = (
     torch_strings.arch_list_of_compiler_flags,
     torch_strings.uses_cxx11_strings,
 )
-
-
-class Piece(NamedTuple):
-    """Bytes that are kept, and where they lie."""
-
-    offset: int
-    content: bytes
 
 
 class Member(NamedTuple):
@@ -97,8 +98,11 @@ def _without_code(offset: int, cubin: bytes) -> Iterator[Piece]:
         yield Piece(offset + place, b".text")
 
 
-def hollow(path: Path) -> Member:
-    """Find what must be kept of a library: all headers that envdoctor reads, and the finds of its searches."""
+def hollow(path: Path, asked: AbstractSet[str] | None = None) -> Member:
+    """Find what must be kept of a library: all headers that envdoctor reads, the finds of its searches, and symbols.
+
+    Kept are the symbols that it needs, and of those that it has the ones that are *asked* for, by key; None: all.
+    """
     with open_file(path) as file:
         reader = _RecordingReader(file)
         try:
@@ -108,6 +112,7 @@ def hollow(path: Path) -> Member:
         except BinaryError:
             return Member(path.name, file.size, (Piece(0, file.peek(0, _LARGEST_HEADER)),))
         finds = (*_accessor(library), *_string_name(library), *_constants(library, path.name))
+        finds += tuple(loader_pieces(parse_elf(file), asked))
         return Member(path.name, file.size, tuple(_merge([*reader.pieces, *finds], file.size)))
 
 
@@ -160,9 +165,12 @@ def _merge(pieces: list[Piece], size: int) -> Iterator[Piece]:
     """Join the pieces that lie in the same or in neighbouring blocks of a tar file, which are its smallest units."""
     blocks: dict[int, bytearray] = {}
     for piece in pieces:
-        for place, value in enumerate(piece.content, start=piece.offset):
+        place, end = piece.offset, piece.offset + len(piece.content)
+        while place < end:
             block, inside = divmod(place, tarfile.BLOCKSIZE)
-            blocks.setdefault(block, bytearray(tarfile.BLOCKSIZE))[inside] = value
+            part = piece.content[place - piece.offset :][: tarfile.BLOCKSIZE - inside]
+            blocks.setdefault(block, bytearray(tarfile.BLOCKSIZE))[inside : inside + len(part)] = part
+            place += len(part)
     for _, run in itertools.groupby(enumerate(sorted(blocks)), key=lambda item: item[1] - item[0]):
         numbers = [block for _, block in run]
         offset = numbers[0] * tarfile.BLOCKSIZE
@@ -172,18 +180,40 @@ def _merge(pieces: list[Piece], size: int) -> Iterator[Piece]:
 # --- archives ----------------------------------------------------------------------------------------------------
 
 
-def members_of(site_packages: Path) -> Iterator[Member]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What an archive holds beside the headers of libraries."""
+
+    asked: frozenset[str]  # keys of symbols
+    texts: tuple[str, ...]  # patterns of the paths of text files that stay whole
+
+
+def asked_by(folders: Iterable[Path]) -> frozenset[str]:
+    """Return the keys of the symbols that the libraries of some folders need from elsewhere."""
+    libraries = (path for folder in folders for path in sorted(folder.rglob("*")) if _LIBRARY.search(path.name))
+    return frozenset(key for path in libraries for key in _asked_by_file(path))
+
+
+def _asked_by_file(path: Path) -> set[str]:
+    with open_file(path) as file:
+        try:
+            return set(asked_keys(parse_elf(file)))
+        except BinaryError:
+            return set()
+
+
+def members_of(site_packages: Path, choice: Choice) -> Iterator[Member]:
     """Choose what an archive of installed distributions holds."""
     for metadata in sorted(site_packages.glob("*.dist-info")):
         names: list[str] = []
-        for member in _members_of_distribution(metadata):
+        for member in _members_of_distribution(metadata, choice):
             names.append(member.name)
             yield member
         listing = "".join(f"{name},,\n" for name in (*names, f"{metadata.name}/RECORD"))
         yield _text(f"{metadata.name}/RECORD", listing)
 
 
-def _members_of_distribution(metadata: Path) -> Iterator[Member]:
+def _members_of_distribution(metadata: Path, choice: Choice) -> Iterator[Member]:
     site_packages = metadata.parent
     with (metadata / "RECORD").open(encoding="utf-8", newline="") as file:
         names = [row[0] for row in csv.reader(file)]
@@ -192,7 +222,9 @@ def _members_of_distribution(metadata: Path) -> Iterator[Member]:
         if not path.is_file() or ".." in name:
             continue
         if _LIBRARY.search(name) or _PTXAS.search(name):
-            yield hollow(path)._replace(name=name)
+            yield hollow(path, choice.asked)._replace(name=name)
+        elif any(fnmatch(name, pattern) for pattern in choice.texts):
+            yield _text(name, path.read_text("utf-8"))
         elif path.name == "version.py" or (path.parent == metadata and path.name in _METADATA):
             yield _text(name, _head(path))
         elif path.name == "__init__.py" and path.parent.parent == site_packages:
@@ -296,10 +328,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
+    parser.add_argument("--beside", type=Path, action="append", default=[], metavar="FOLDER")
+    parser.add_argument("--text", action="append", default=[], metavar="PATTERN")
     arguments = parser.parse_args()
 
     if arguments.source.is_dir():
-        write_archive(members_of(arguments.source), arguments.target)
+        asked = asked_by((arguments.source, *arguments.beside))
+        choice = Choice(asked=asked, texts=tuple(arguments.text))
+        write_archive(members_of(arguments.source, choice), arguments.target)
         return _compare(arguments.source, arguments.target)
     write_copy(hollow(arguments.source), arguments.target)
     faults = list(differences(arguments.source, arguments.target))
