@@ -11,6 +11,7 @@ from envdoctor.kb.reader import read_document, read_rows
 from envdoctor.kb.tables import (
     ArchitectureRow,
     ChipRow,
+    CompanionPinRow,
     CudaPartRow,
     DriverBranchRow,
     GpuAliasRow,
@@ -21,6 +22,7 @@ from envdoctor.kb.tables import (
     PackageNeedRow,
     PtxRow,
     Row,
+    SourceOnlyRow,
     SymptomRow,
     ToolkitRow,
     TorchBuildsRow,
@@ -298,6 +300,28 @@ class KnowledgeBase:
             return {}
         pairs = {"torchvision": release.torchvision, "torchaudio": release.torchaudio, "torchtext": release.torchtext}
         return {name: companion for name, companion in pairs.items() if companion}
+
+    @cached_property
+    def companion_pins(self) -> tuple[CompanionPinRow, ...]:
+        """The releases of packages that fit one release of torch, oldest first."""
+        return self._rows("companions.toml", "pin", CompanionPinRow)
+
+    @cached_property
+    def source_only(self) -> tuple[SourceOnlyRow, ...]:
+        """The packages that pip compiles where they are installed, against the torch that is there."""
+        return self._rows("companions.toml", "sdist", SourceOnlyRow)
+
+    def companion_for(self, distribution: str, torch: str) -> str | None:
+        """Return the newest release of a package that was made for a release of torch; None when none is known."""
+        release = torch.partition("+")[0]
+        order = list(self.torch_releases)
+        fitting = [
+            row.version
+            for row in self.companion_pins
+            if row.distribution == distribution
+            and (row.torch == release or (row.later and release in order[order.index(row.torch) :]))
+        ]
+        return fitting[-1] if fitting else None
 
     # --- extensions ----------------------------------------------------------------------------------------------
 

@@ -234,6 +234,26 @@ class LoadEffectRow(Row):
         )
 
 
+# --- companions.toml ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionPinRow(Row):
+    """One release of a package that fits one release of torch."""
+
+    distribution: str
+    version: str
+    torch: str
+    later: bool = False  # whether it fits later releases of torch too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOnlyRow(Row):
+    """Packages that the default index has as source alone: pip compiles them against the torch that is installed."""
+
+    distributions: tuple[str, ...]
+
+
 # --- symptoms.toml -----------------------------------------------------------------------------------------------
 
 

@@ -269,7 +269,7 @@ def _commands(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterato
     if by_conda:
         # Left in place, both own the same files, and the next `conda install` brings conda's build back.
         yield f"conda remove --prefix {shlex.quote(prefix)} {' '.join(by_conda)}"
-    words = [_pip_install(wish)]
+    words = [pip_install(wish.environment)]
     if "torch" not in row.tagged and _relation(row, wish) == 0 and not by_conda:
         # Without a tag, another build of the release counts as installed. What it needs is there, and would be
         # replaced by the newest: `--force-reinstall` means that too.
@@ -280,16 +280,17 @@ def _commands(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterato
     yield " ".join(words)
 
 
-def _pip_install(wish: TorchWish) -> str:
-    environment = wish.environment
+def pip_install(environment: Environment | None) -> str:
+    """Return how to start `pip install` for an environment, up to the first requirement."""
     if environment is None:
         return "python -m pip install"
     if isinstance(environment.interpreter, str):
         return f"{shlex.quote(environment.interpreter)} -m pip install"
-    version = ".".join(map(str, wish.python[:2])) if wish.python else ""
+    version = environment.python_version
+    python = ".".join(map(str, version[:2])) if isinstance(version, tuple) and version[1:] else ""
     # With --prefix pip would uninstall torch from the environment that it runs in itself.
     place = "--upgrade --target" if environment.kind == "bare site-packages" else "--ignore-installed --prefix"
-    return f"python{version} -m pip install {place} {shlex.quote(environment.prefix)}"
+    return f"python{python} -m pip install {place} {shlex.quote(environment.prefix)}"
 
 
 def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import tomli
+from packaging.version import Version
 
 from envdoctor import kb as knowledge
 from envdoctor.kb import KnowledgeBase
@@ -47,6 +48,8 @@ def all_rows(kb: KnowledgeBase) -> dict[str, tuple[Row, ...]]:
         "torch builds": kb.torch_build_groups,
         "torch indexes": kb.torch_indexes,
         "CUDA parts": kb.cuda_parts(),
+        "companion pins": kb.companion_pins,
+        "source only": kb.source_only,
         "load effects": kb.load_effects(),
         "symptoms": kb.symptoms(),
     }
@@ -353,3 +356,17 @@ def _is_target(kb: KnowledgeBase, capability: ComputeCapability, cuda: CudaVersi
 
 def test_every_build_has_a_minimum_driver(kb: KnowledgeBase) -> None:
     assert [row.local_version for row in kb.torch_builds() if kb.minimum_driver(row.cuda) is None] == []
+
+
+# --- companions --------------------------------------------------------------------------------------------------
+
+
+def test_every_pinned_torch_is_a_release(kb: KnowledgeBase) -> None:
+    assert {row.torch for row in kb.companion_pins} - kb.torch_releases.keys() == set()
+
+
+def test_pins_are_in_order(kb: KnowledgeBase) -> None:
+    for name in {row.distribution for row in kb.companion_pins}:
+        pins = [row for row in kb.companion_pins if row.distribution == name]
+
+        assert [row.version for row in pins] == sorted((row.version for row in pins), key=Version)

@@ -1,0 +1,118 @@
+"""Says how to install the companions that belong to the torch that is installed."""
+
+from dataclasses import dataclass
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.torch_builds import X86_64
+from envdoctor.kb.torch_choice import COMPANIONS, pip_install
+from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchBuild, TorchFlavour
+from envdoctor.model.finding import Remedy
+from envdoctor.model.wording import enumerate_all
+
+_XFORMERS = "xformers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompanionWish:
+    """The torch that is to stay, and what is installed beside it."""
+
+    torch: TorchBuild
+    environment: Environment | None
+    distributions: tuple[Distribution, ...]
+
+    def find(self, name: str) -> Distribution | None:
+        """Return the distribution that the interpreter finds under a name."""
+        return next((each for each in self.distributions if each.name == name and not each.shadowed_by), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Index:
+    """Where pip finds the builds of the flavour of the installed torch."""
+
+    option: str  # "" for the default index
+    tag: str
+    tagged: tuple[str, ...]  # projects whose version carries the tag there
+
+    def requirement(self, project: str, version: str) -> str:
+        return f"{project}=={version}+{self.tag}" if project in self.tagged else f"{project}=={version}"
+
+
+def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remedy:
+    """Say how to get the *name* (torchvision, xformers, ...) that belongs to the installed torch."""
+    torch = wish.torch
+    if torch.installed_by == "conda":
+        return Remedy(
+            summary=f"let conda install the {name} that belongs to its torch {torch.version}, from the channel that "
+            "torch came from"
+        )
+    index = _find_index(wish, kb)
+    if index and name in COMPANIONS and (versions := kb.companions(torch.version)).get(name):
+        return _replace_companions(wish, index, versions)
+    if index and name == _XFORMERS and (version := kb.companion_for(name, torch.version)):
+        words = [pip_install(wish.environment), "--force-reinstall --no-deps", f"{name}=={version}", index.option]
+        return Remedy(
+            summary=f"install {name} {version}, which was built for this torch",
+            commands=(" ".join(filter(None, words)),),
+        )
+    if any(name in row.distributions for row in kb.source_only):
+        return _build_anew(name, wish)
+    return Remedy(summary=f"install the {name} that was built for torch {torch.version}, or build it anew beside it")
+
+
+def _find_index(wish: CompanionWish, kb: KnowledgeBase) -> _Index | None:
+    torch, release = wish.torch, wish.torch.version.partition("+")[0]
+    platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
+    if torch.flavour is TorchFlavour.CUDA:
+        rows = (row for row in kb.torch_builds() if row.version == release and row.cuda == torch.build_cuda_version)
+        row = next((row for row in rows if row.platform == platform), None)
+        return _Index(option=row.index_option, tag=row.tag, tagged=row.tagged) if row else None
+    order = list(kb.torch_releases)
+    for row_of_index in kb.torch_indexes if torch.flavour is TorchFlavour.CPU and release in order else ():
+        if order.index(row_of_index.first) <= order.index(release) <= order.index(row_of_index.last):
+            url = row_of_index.url.replace("{tag}", "cpu")
+            return _Index(option=f"{row_of_index.option} {url}", tag="cpu", tagged=row_of_index.tagged)
+    return None
+
+
+def _replace_companions(wish: CompanionWish, index: _Index, versions: dict[str, str]) -> Remedy:
+    """Name torch and all of its companions in one command: pip then keeps them together."""
+    names = [name for name in COMPANIONS if name in versions and wish.find(name)]
+    requirements = [index.requirement(name, versions[name]) for name in names]
+    options = ""
+    if any(_seems_installed(name, index, versions[name], wish) for name in names):
+        # pip takes the other build of a version for the right one; and torch itself stays as it is.
+        options = "--force-reinstall --no-deps"
+    else:
+        requirements.insert(0, _requirement_of_torch(wish, index))
+    words = [pip_install(wish.environment), options, *requirements, index.option]
+    listed = enumerate_all(f"{name} {versions[name]}" for name in names)
+    return Remedy(
+        summary=f"install what belongs to torch {wish.torch.version}, from one index: {listed}",
+        commands=(" ".join(filter(None, words)),),
+    )
+
+
+def _seems_installed(name: str, index: _Index, version: str, wish: CompanionWish) -> bool:
+    installed = wish.find(name)
+    is_same = installed is not None and str(installed.version).partition("+")[0] == version
+    return is_same and name not in index.tagged
+
+
+def _requirement_of_torch(wish: CompanionWish, index: _Index) -> str:
+    """Ask for the torch that is there: wheels of the default index have no local version in their metadata."""
+    version = wish.torch.version.partition("+")[0]
+    owner = wish.find("torch")
+    return f"torch=={version}" if owner and owner.version == version else index.requirement("torch", version)
+
+
+def _build_anew(name: str, wish: CompanionWish) -> Remedy:
+    installed = wish.find(name)
+    summary = f"install the wheel of {name} for torch {wish.torch.version}, or build it anew beside it"
+    is_plain = installed is not None and installed.metadata_kind is MetadataKind.DIST_INFO
+    if installed is None or not is_plain or not isinstance(installed.version, str):
+        return Remedy(summary=summary)
+    version = installed.version.partition("+")[0]
+    options = "--no-build-isolation --no-cache-dir --no-deps --force-reinstall"
+    force_cuda = "FORCE_CUDA=1 " if wish.torch.flavour is TorchFlavour.CUDA else ""
+    command = f"{force_cuda}{pip_install(wish.environment)} {options} --no-binary {name} {name}=={version}"
+    return Remedy(summary=summary, commands=(command,))

@@ -1,0 +1,114 @@
+"""How to install what belongs to the torch that is there."""
+
+from typing import Any
+
+import pytest
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
+from envdoctor.model.facts import Distribution
+from envdoctor.model.finding import Remedy
+from tests.builders import a_distribution, a_torch, an_environment
+
+PIP = "/opt/env/bin/python -m pip install"
+INDEX = "--index-url https://download.pytorch.org/whl"
+
+
+def remedy_for(name: str, torch: str, *beside: Distribution, kb: KnowledgeBase, **changes: Any) -> Remedy:
+    wish = CompanionWish(torch=a_torch(torch, **changes), environment=an_environment(), distributions=beside)
+    return companion_remedy(name, wish, kb)
+
+
+@pytest.mark.parametrize(
+    ("torch", "metadata", "installed", "command"),
+    [
+        # the default index: metadata without local version, and torch is not downloaded again
+        ("2.14.1+cu130", "2.14.1", "0.23.0", f"torch==2.14.1 torchvision==0.29.1+cu130 {INDEX}/cu130"),
+        ("2.1.2+cu121", "2.1.2+cu121", "0.15.2", f"torch==2.1.2+cu121 torchvision==0.16.2+cu121 {INDEX}/cu121"),
+        # another build of the right version
+        ("2.1.2+cpu", "2.1.2+cpu", "0.16.2", f"torch==2.1.2+cpu torchvision==0.16.2+cpu {INDEX}/cpu"),
+        (
+            "1.4.0+cu92",
+            "1.4.0+cu92",
+            "0.5.0",
+            "torch==1.4.0+cu92 torchvision==0.5.0+cu92 --find-links https://download.pytorch.org/whl/torch_stable.html",
+        ),
+    ],
+)
+def test_names_torch_and_its_companion_in_one_command(
+    kb: KnowledgeBase, torch: str, metadata: str, installed: str, command: str
+) -> None:
+    beside = (a_distribution("torch", metadata), a_distribution("torchvision", installed))
+
+    assert remedy_for("torchvision", torch, *beside, kb=kb).commands == (f"{PIP} {command}",)
+
+
+def test_replaces_every_companion_that_is_there(kb: KnowledgeBase) -> None:
+    beside = (
+        a_distribution("torch", "2.0.1"),
+        a_distribution("torchvision", "0.14.1"),
+        a_distribution("torchaudio", "0.13.1"),
+        a_distribution("torchtext", "0.14.1"),
+    )
+    remedy = remedy_for("torchaudio", "2.0.1+cu117", *beside, kb=kb)
+
+    assert remedy.summary == (
+        "install what belongs to torch 2.0.1+cu117, from one index: torchvision 0.15.2, torchaudio 2.0.2 and torchtext "
+        "0.15.2"
+    )
+    assert remedy.commands == (
+        f"{PIP} torch==2.0.1 torchvision==0.15.2+cu117 torchaudio==2.0.2+cu117 torchtext==0.15.2 {INDEX}/cu117",
+    )
+
+
+def test_makes_pip_replace_another_build_of_one_version(kb: KnowledgeBase) -> None:
+    beside = (a_distribution("torch", "1.12.1+cu116"), a_distribution("torchaudio", "0.12.1"))
+    remedy = remedy_for("torchaudio", "1.12.1+cu116", *beside, kb=kb)
+    [command] = remedy.commands
+
+    assert command == (
+        f"{PIP} --force-reinstall --no-deps torchaudio==0.12.1 --extra-index-url https://download.pytorch.org/whl/cu116"
+    )
+
+
+@pytest.mark.parametrize(
+    ("torch", "command"),
+    [
+        ("2.1.2+cu118", f"xformers==0.0.23.post1 {INDEX}/cu118"),
+        ("2.14.1+cu130", f"xformers==0.0.35 {INDEX}/cu130"),
+    ],
+)
+def test_names_the_xformers_that_was_built_for_a_torch(kb: KnowledgeBase, torch: str, command: str) -> None:
+    remedy = remedy_for("xformers", torch, a_distribution("xformers", "0.0.20"), kb=kb)
+
+    assert remedy.commands == (f"{PIP} --force-reinstall --no-deps {command}",)
+
+
+def test_builds_anew_what_pip_has_as_source(kb: KnowledgeBase) -> None:
+    remedy = remedy_for("torch-scatter", "2.0.1+cu117", a_distribution("torch-scatter", "2.1.1+pt113cu117"), kb=kb)
+    [command] = remedy.commands
+
+    assert command == (
+        f"FORCE_CUDA=1 {PIP} --no-build-isolation --no-cache-dir --no-deps --force-reinstall "
+        "--no-binary torch-scatter torch-scatter==2.1.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "torch", "changes"),
+    [
+        ("torchvision", "2.1.2", {"installed_by": "conda"}),
+        ("torchvision", "2.1.0a0+32f93b1", {}),  # NGC
+        ("torchaudio", "2.13.0+cu130", {}),  # none is known for it
+        ("xformers", "1.9.0+cu111", {}),
+        ("detectron2", "2.0.1+cu117", {}),
+        ("torchvision", "2.1.2+rocm5.6", {}),
+    ],
+)
+def test_gives_no_command_that_is_not_known_to_work(
+    kb: KnowledgeBase, name: str, torch: str, changes: dict[str, Any]
+) -> None:
+    remedy = remedy_for(name, torch, a_distribution(name, "1.0"), kb=kb, **changes)
+
+    assert name in remedy.summary
+    assert remedy.commands == ()
