@@ -16,6 +16,7 @@ from envdoctor.kb.tables import (
     DriverBranchRow,
     GpuAliasRow,
     GpuRow,
+    HeadlessRow,
     LoadEffectRow,
     MinimumDriverRow,
     OwnBuildRow,
@@ -24,6 +25,7 @@ from envdoctor.kb.tables import (
     Row,
     SourceOnlyRow,
     SymptomRow,
+    SystemLibraryRow,
     ToolkitRow,
     TorchBuildsRow,
     TorchIndexRow,
@@ -369,6 +371,19 @@ class KnowledgeBase:
             folder, slash, _ = row.library.partition("/")
             by_folder.setdefault(folder if slash else "", []).append(row)
         return by_folder
+
+    def system_libraries(self) -> tuple[SystemLibraryRow, ...]:
+        """Return the packages of Debian and Ubuntu that have the libraries which wheels expect of the system."""
+        return self._rows("system_libraries.toml", "system_library", SystemLibraryRow)
+
+    def system_library(self, name: str) -> SystemLibraryRow | None:
+        """Return the package that has a library, by its soname."""
+        return next((row for row in self.system_libraries() if name in row.libraries), None)
+
+    def headless(self, distribution: str) -> HeadlessRow | None:
+        """Return what can be installed instead of a distribution that needs libraries of a desktop."""
+        rows = self._rows("system_libraries.toml", "headless", HeadlessRow)
+        return next((row for row in rows if distribution in row.distributions), None)
 
     # --- messages ------------------------------------------------------------------------------------------------
 

@@ -254,6 +254,27 @@ class SourceOnlyRow(Row):
     distributions: tuple[str, ...]
 
 
+# --- system_libraries.toml ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemLibraryRow(Row):
+    """A package of Debian and Ubuntu, and the libraries in it that wheels expect of the system."""
+
+    libraries: tuple[str, ...]  # sonames
+    package: str
+    only_in: str = ""  # where its name holds the version of a library that others have in another version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlessRow(Row):
+    """A distribution that needs libraries of a desktop, and the one that does the same without."""
+
+    distributions: tuple[str, ...]
+    instead: str
+    packages: tuple[str, ...]  # of Debian and Ubuntu: what the former needs
+
+
 # --- symptoms.toml -----------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,7 @@ def all_rows(kb: KnowledgeBase) -> dict[str, tuple[Row, ...]]:
         "companion pins": kb.companion_pins,
         "source only": kb.source_only,
         "load effects": kb.load_effects(),
+        "system libraries": kb.system_libraries(),
         "symptoms": kb.symptoms(),
     }
 
@@ -109,6 +110,12 @@ def test_no_key_is_there_twice(file: str, table: str, key: str) -> None:
     count = Counter(row[key] for row in document(file)[table])
 
     assert [key for key, times in count.items() if times > 1] == []
+
+
+def test_every_system_library_is_in_one_package(kb: KnowledgeBase) -> None:
+    count = Counter(name for row in kb.system_libraries() for name in row.libraries)
+
+    assert [name for name, times in count.items() if times > 1] == []
 
 
 # --- architectures -----------------------------------------------------------------------------------------------
