@@ -13,6 +13,10 @@ from envdoctor.binary.reader import BinaryError, Reader
 
 MAGIC = b"\x7fELF"
 
+# e_type
+TYPE_EXECUTABLE = 2
+TYPE_SHARED = 3
+
 # e_machine
 MACHINE_X86_64 = 62
 MACHINE_AARCH64 = 183
@@ -21,6 +25,10 @@ MACHINE_CUDA = 190
 # p_type
 SEGMENT_LOAD = 1
 SEGMENT_DYNAMIC = 2
+SEGMENT_INTERPRETER = 3
+SEGMENT_GNU_STACK = 0x6474E551
+
+FLAG_SEGMENT_EXECUTABLE = 1
 
 # sh_type and sh_flags
 SECTION_PROGBITS = 1
@@ -31,11 +39,33 @@ FLAG_EXECUTABLE = 0x4
 # d_tag
 TAG_NULL = 0
 TAG_NEEDED = 1
+TAG_PLT_SIZE = 2
+TAG_HASH = 4
 TAG_STRING_TABLE = 5
+TAG_SYMBOL_TABLE = 6
+TAG_RELA = 7
+TAG_RELA_SIZE = 8
 TAG_STRING_SIZE = 10
 TAG_SONAME = 14
 TAG_RPATH = 15
+TAG_PLT_RELOCATIONS = 23
+TAG_BIND_NOW = 24
 TAG_RUNPATH = 29
+TAG_FLAGS = 30
+TAG_RELR = 36
+TAG_GNU_HASH = 0x6FFFFEF5
+TAG_VERSION_SYMBOLS = 0x6FFFFFF0
+TAG_RELA_COUNT = 0x6FFFFFF9
+TAG_FLAGS_1 = 0x6FFFFFFB
+TAG_VERSION_DEFINITIONS = 0x6FFFFFFC
+TAG_VERSION_NEEDS = 0x6FFFFFFE
+
+# DT_FLAGS and DT_FLAGS_1
+FLAG_BIND_NOW = 0x8
+FLAG_1_NOW = 0x1
+FLAG_1_NO_OPEN = 0x40
+FLAG_1_NO_DEFAULT_FOLDERS = 0x800
+FLAG_1_PIE = 0x08000000
 
 _CLASS_64 = 2
 _LITTLE_ENDIAN = 1
@@ -216,6 +246,10 @@ class Elf:
     def dynamic_values(self, tag: int) -> tuple[int, ...]:
         """The values of every entry of the dynamic table that has this tag."""
         return tuple(value for entry_tag, value in self.dynamic if entry_tag == tag)
+
+    def dynamic_value(self, tag: int) -> int | None:
+        """The value that the loader takes for a tag: that of its last entry; None where there is none."""
+        return next(iter(self.dynamic_values(tag)[::-1]), None)
 
     @cached_property
     def dynamic_strings(self) -> tuple[int, int]:

@@ -1,0 +1,125 @@
+"""Which symbols of a new library nothing defines, looked up as glibc does when it relocates (elf/dl-lookup.c)."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from enum import Enum
+
+from envdoctor.binary.link_map import LinkMap
+from envdoctor.binary.loadable import GlibcVersion, LibraryImage
+from envdoctor.binary.symbols import Reference, gnu_hash
+
+# Before, a symbol that the file named by its version lacks ended the search, in words of its own.
+_SEARCHES_ON = (2, 30)
+
+
+class Binding(Enum):
+    """When symbols are looked up."""
+
+    NOW = "now"  # RTLD_NOW: all of them
+    LAZY = "lazy"  # RTLD_LAZY: functions when they are first called
+    NEVER = "never"  # not at all: to know in a moment what is loaded
+
+
+class Providers:
+    """Which file was found to define which symbol, for all processes of one machine."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[bytes, bytes, bool], LibraryImage] = {}
+        self._hits: dict[Hashable, int] = {}
+
+    def note(self, key: tuple[bytes, bytes, bool], image: LibraryImage) -> None:
+        """Remember that a file defines a symbol."""
+        self._found[key] = image
+        self._hits[image.identity] = self._hits.get(image.identity, 0) + 1
+
+    def get(self, key: tuple[bytes, bytes, bool]) -> LibraryImage | None:
+        """The file that was last found to define a symbol."""
+        return self._found.get(key)
+
+    def hits(self, image: LibraryImage) -> int:
+        """How many symbols a file was found to define."""
+        return self._hits.get(image.identity, 0)
+
+
+class Lookup:
+    """Symbols, looked up in one scope."""
+
+    def __init__(
+        self, scope: list[LinkMap], by_name: Mapping[str, LinkMap], providers: Providers, glibc: GlibcVersion
+    ) -> None:
+        self._in_order = [loaded.image for loaded in scope]
+        self._identities = frozenset(image.identity for image in self._in_order)
+        self._by_name = by_name
+        self._providers = providers
+        # Whether somebody defines a symbol does not depend on who is asked first.
+        self._likeliest_first = sorted(self._in_order, key=lambda image: -providers.hits(image))
+        self._searches_on = glibc >= _SEARCHES_ON
+
+    def find_undefined(self, image: LibraryImage, binding: Binding) -> list[Reference]:
+        """Find what nothing defines of the symbols that a file uses, in the loader's order.
+
+        Raises:
+            BinaryError: the tables of a file are damaged or cut off.
+
+        """
+        symbols = image.symbols
+        missing = {
+            reference.symbol: reference for reference in symbols.read_references() if not self._is_satisfied(reference)
+        }
+        if not missing:
+            return []
+        # Only what a relocation uses is looked up.
+        relocated = symbols.read_relocated(with_calls=binding is Binding.NOW or image.binds_now)
+        return [missing[symbol] for symbol in dict.fromkeys(relocated) if symbol in missing]
+
+    def _is_satisfied(self, reference: Reference) -> bool:
+        version = reference.version
+        if version and not self._searches_on:
+            return self._is_satisfied_in_order(reference)
+        if reference.is_weak:
+            return True
+        key = (reference.name, version.name, version.is_hidden) if version else (reference.name, b"", False)
+        provider = self._providers.get(key)
+        if provider and provider.identity in self._identities:
+            return True
+        hash_value = gnu_hash(reference.name)
+        for image in self._candidates(reference):
+            if image.symbols.defines(reference.name, hash_value, version):
+                self._providers.note(key, image)
+                return True
+        return False
+
+    def _candidates(self, reference: Reference) -> Iterator[LibraryImage]:
+        named = self._named(reference)
+        if named:
+            yield named
+        yield from self._likeliest_first
+
+    def _is_satisfied_in_order(self, reference: Reference) -> bool:
+        hash_value = gnu_hash(reference.name)
+        named = self._named(reference)
+        for image in self._in_order:
+            if image.symbols.defines(reference.name, hash_value, reference.version):
+                return True
+            if image is named:
+                return False
+        return reference.is_weak
+
+    def _named(self, reference: Reference) -> LibraryImage | None:
+        """The file that the version of a reference names, where it is in scope."""
+        found = self._by_name.get(reference.version.file) if reference.version else None
+        return found.image if found and found.image.identity in self._identities else None
+
+    def complain(self, reference: Reference) -> str:
+        """Say that nothing defines a symbol."""
+        name = as_text(reference.name)
+        if reference.version is None:
+            return f"undefined symbol: {name}"
+        version = as_text(reference.version.name)
+        if self._searches_on or self._named(reference) is None:
+            return f"undefined symbol: {name}, version {version}"
+        return f"symbol {name} version {version} not defined in file {reference.version.file} with link time reference"
+
+
+def as_text(name: bytes) -> str:
+    """Make a symbol or a version a text, whatever its bytes are."""
+    return name.decode("utf-8", "backslashreplace")

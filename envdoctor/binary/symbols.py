@@ -1,0 +1,401 @@
+"""The dynamic symbol table of an ELF file, asked as glibc asks it (elf/dl-lookup.c, elf/dl-version.c).
+
+Layouts: System V ABI, chapter 5; "Symbol Versioning" of the LSB; the GNU hash table as in binutils, bfd/elflink.c.
+Tables that every look-up needs are read whole, symbols and names when they are asked for: those of a library of half a
+gigabyte fill tens of megabytes.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from operator import mul
+from typing import NamedTuple
+
+from envdoctor.binary import elf as layout
+from envdoctor.binary.elf import Elf, ElfError
+
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, type and binding, visibility, section, value, size
+_GNU_HASH = struct.Struct("<4I")  # buckets, first hashed symbol, words of the Bloom filter, its shift
+_HASH = struct.Struct("<2I")  # buckets, symbols
+_VERSION_NEED = struct.Struct("<HHIII")  # version, count, file, first entry, next
+_NEEDED_VERSION = struct.Struct("<IHHII")  # hash, flags, index, name, next
+_VERSION_DEFINITION = struct.Struct("<HHHHIII")  # version, flags, index, count, hash, first name, next
+_HALF = struct.Struct("<H")
+_UINT = struct.Struct("<I")
+_RELOCATION_SIZE = 24
+_RELOCATION_NONE = 0
+_WORD = 8
+
+_BINDING_GLOBAL, _BINDING_WEAK, _BINDING_UNIQUE = 1, 2, 10
+_FINDABLE_BINDINGS = frozenset({_BINDING_GLOBAL, _BINDING_WEAK, _BINDING_UNIQUE})
+_TYPE_TLS = 6
+_FINDABLE_TYPES = frozenset({0, 1, 2, 5, _TYPE_TLS, 10})  # none, object, function, common, TLS, IFUNC
+_SECTION_ABSOLUTE = 0xFFF1
+_VISIBILITY_INTERNAL, _VISIBILITY_HIDDEN = 1, 2
+_LOCAL_VISIBILITIES = frozenset({_VISIBILITY_INTERNAL, _VISIBILITY_HIDDEN})
+
+_VERSION_FLAG_BASE = 1
+_VERSION_FLAG_WEAK = 2
+_VERSION_INDEX = 0x7FFF
+_VERSION_HIDDEN = 0x8000
+_FIRST_VERSION = 2  # 0 and 1 are "local" and "global"
+_OLDEST_VERSION = 3  # references without a version take what has no later one
+
+# Far above what linkers write, far below what would hurt.
+_LARGEST_TABLE = 1 << 28
+_MOST_VERSIONS = 1 << 15
+_LARGEST_STRINGS_IN_MEMORY = 16 << 20
+_USUAL_NAME = 256
+_CHAIN_STEP = 1 << 12
+
+_MASK = 0xFFFFFFFF
+_LONGEST_WEIGHED = 4096
+_WEIGHTS = [pow(33, _LONGEST_WEIGHED - 1 - place, 1 << 32) for place in range(_LONGEST_WEIGHED)]
+_SEEDS = [5381 * pow(33, length, 1 << 32) for length in range(_LONGEST_WEIGHED + 1)]
+
+
+def gnu_hash(name: bytes) -> int:
+    """The hash of a name in a GNU hash table: h = 33 h + byte, from 5381 on, in 32 bits."""
+    length = len(name)
+    if not 0 < length <= _LONGEST_WEIGHED:
+        value = 5381
+        for octet in name:
+            value = (value * 33 + octet) & _MASK
+        return value
+    # The same polynomial as a sum of products, which Python forms in half the time.
+    total: int = _SEEDS[length] + sum(map(mul, name, _WEIGHTS[-length:]))
+    return total & _MASK
+
+
+def system_v_hash(name: bytes) -> int:
+    """The hash of a name in the hash table of the System V ABI, and of symbol versions."""
+    value = 0
+    for octet in name:
+        value = (value << 4) + octet
+        high = value & 0xF0000000
+        value = (value ^ (high >> 24)) & ~high & _MASK
+    return value
+
+
+class Version(NamedTuple):
+    """A symbol version: one that a file defines, or one that it asks of another file."""
+
+    name: bytes
+    is_hidden: bool = False  # asks for exactly this version: nothing without one will do
+    file: str = ""  # which is asked for it
+
+
+class NeededVersion(NamedTuple):
+    """A version that must exist for a file to be loaded."""
+
+    file: str  # the name by which it needs the library that should have it
+    name: bytes
+    is_weak: bool
+
+
+class Reference(NamedTuple):
+    """A symbol that a file uses and does not define."""
+
+    symbol: int  # its number in the symbol table
+    name: bytes
+    version: Version | None
+    is_weak: bool
+
+
+@dataclass(frozen=True)
+class SymbolTable:
+    """The dynamic symbols of one file; its tables are read when they are first needed, once."""
+
+    elf: Elf
+
+    # --- definitions -------------------------------------------------------------------------------------------
+
+    def defines(self, name: bytes, hash_value: int, version: Version | None) -> bool:
+        """Tell whether a reference to a symbol is satisfied here; *hash_value* is the GNU hash of its name.
+
+        Raises:
+            BinaryError: the tables are damaged or cut off.
+
+        """
+        # This runs tens of thousands of times per process: the Bloom filter answers nearly always, so it comes first.
+        if (table := self._gnu_table) is None:
+            return self._is_matched(self._candidates_by_system_v(name), name, version)
+        bloom, bloom_mask, shift, buckets, chains = table
+        word = bloom[(hash_value >> 6) & bloom_mask]
+        if not (word >> (hash_value & 63)) & (word >> ((hash_value >> shift) & 63)) & 1:
+            return False
+        start = buckets[hash_value % len(buckets)] - self._first_hashed
+        if start < 0:
+            return False
+        return self._is_matched(self._candidates(chains, start, hash_value), name, version)
+
+    def _candidates(self, chains: memoryview, start: int, hash_value: int) -> Iterator[int]:
+        for place in range(start, len(chains)):
+            chained = chains[place]
+            if (chained ^ hash_value) >> 1 == 0:
+                yield place + self._first_hashed
+            if chained & 1:
+                return
+
+    def _candidates_by_system_v(self, name: bytes) -> Iterator[int]:
+        if (table := self._system_v_table) is None:
+            return
+        buckets, chains = table
+        index = buckets[system_v_hash(name) % len(buckets)]
+        for _ in range(len(chains)):  # a damaged chain may be a circle
+            if not 0 < index < len(chains):
+                return
+            yield index
+            index = chains[index]
+
+    def _is_matched(self, candidates: Iterator[int], name: bytes, version: Version | None) -> bool:
+        """Choose among the definitions of a name as `do_lookup_x` and `check_match` do."""
+        defaults = []
+        for index in candidates:
+            name_offset, kind, visibility, section, value, _ = self._symbol(index)
+            has_value = value or section == _SECTION_ABSOLUTE or kind & 0xF == _TYPE_TLS
+            is_definition = section and has_value and kind & 0xF in _FINDABLE_TYPES
+            if not is_definition or not self._is_named(name_offset, name):
+                continue
+            is_found = kind >> 4 in _FINDABLE_BINDINGS and visibility & 3 not in _LOCAL_VISIBILITIES
+            match self._fit(index, version):
+                case "exact":
+                    return is_found
+                case "default":
+                    defaults.append(is_found)
+        # Several versions and none of them asked for: the loader does not choose.
+        return len(defaults) == 1 and defaults[0]
+
+    def _fit(self, index: int, version: Version | None) -> str:
+        if self._version_symbols is None:
+            return "exact"
+        (own,) = self.elf.reader.unpack(_HALF, self._version_symbols + index * _HALF.size)
+        is_hidden = own & _VERSION_HIDDEN
+        if version is None:
+            if own & _VERSION_INDEX < _OLDEST_VERSION:
+                return "exact"
+            return "no" if is_hidden else "default"
+        defined = self._versions.get(own & _VERSION_INDEX)
+        if defined is not None:
+            return "exact" if defined.name == version.name else "no"
+        return "no" if is_hidden or version.is_hidden else "default"
+
+    def _symbol(self, index: int) -> tuple[int, ...]:
+        return self.elf.reader.unpack(_SYMBOL, self._symbols + index * _SYMBOL.size)
+
+    def _is_named(self, name_offset: int, name: bytes) -> bool:
+        start, _ = self.elf.dynamic_strings
+        return self.elf.reader.peek(start + name_offset, len(name) + 1) == name + b"\0"
+
+    # --- references --------------------------------------------------------------------------------------------
+
+    def read_references(self) -> list[Reference]:
+        """Read what the file uses and does not define, in the order of its symbol table.
+
+        Raises:
+            BinaryError: the tables are damaged or cut off.
+
+        """
+        count = self._reference_count
+        table = self.elf.reader.read(self._symbols, count * _SYMBOL.size) if count else b""
+        if self._version_symbols is None or not count:
+            versions: Iterator[tuple[int]] = repeat((0,), count)
+        else:
+            versions = _HALF.iter_unpack(self.elf.reader.read(self._version_symbols, count * _HALF.size))
+        name_at = self._name_reader()
+        found = []
+        for index, (symbol, (version,)) in enumerate(zip(_SYMBOL.iter_unpack(table), versions, strict=True)):
+            name_offset, kind, visibility, section, _, _ = symbol
+            if section or kind >> 4 not in _FINDABLE_BINDINGS or visibility & 3 in _LOCAL_VISIBILITIES or not index:
+                continue
+            needed = self._versions.get(version & _VERSION_INDEX)
+            found.append(Reference(index, name_at(name_offset), needed, kind >> 4 == _BINDING_WEAK))
+        return found
+
+    def read_relocated(self, *, with_calls: bool) -> Iterator[int]:
+        """Yield the indexes of the symbols that relocations use, in the order in which the loader goes through them.
+
+        Raises:
+            BinaryError: the tables are damaged or cut off.
+
+        """
+        relative = self.elf.dynamic_value(layout.TAG_RELA_COUNT) or 0
+        tables = [(layout.TAG_RELA, layout.TAG_RELA_SIZE, relative)]
+        if with_calls:
+            tables.append((layout.TAG_PLT_RELOCATIONS, layout.TAG_PLT_SIZE, 0))
+        for place, size, relative in tables:
+            address, length = self.elf.dynamic_value(place), self.elf.dynamic_value(size)
+            skipped = relative * _RELOCATION_SIZE  # they come first, and use no symbol
+            if address is None or not length or skipped >= length:
+                continue
+            content = self._read_table(address + skipped, (length - skipped) // _RELOCATION_SIZE * _RELOCATION_SIZE)
+            for info in memoryview(content).cast("Q")[1::3]:
+                if info >> 32 and info & _MASK != _RELOCATION_NONE:
+                    yield info >> 32
+
+    @cached_property
+    def _reference_count(self) -> int:
+        """How many symbols must be looked at: the GNU hash table leaves undefined ones out, and they come first."""
+        if self._gnu_table is None:
+            return 0 if self._system_v_table is None else len(self._system_v_table[1])
+        if any(self._gnu_table[3]):
+            return self._first_hashed
+        return (
+            max(self.read_relocated(with_calls=True), default=-1) + 1
+        )  # nothing is defined, and linkers write any number
+
+    def _name_reader(self) -> Callable[[int], bytes]:
+        """Choose how names are read: a table of moderate size is read whole, once for all names."""
+        start, end = self.elf.dynamic_strings
+        if end - start > _LARGEST_STRINGS_IN_MEMORY:
+            return self._name_at
+        content = self.elf.reader.read(start, end - start)
+
+        def name_at(offset: int) -> bytes:
+            if (length := content.find(b"\0", offset)) < 0:
+                raise ElfError("a name without an end", start + offset)
+            return content[offset:length]
+
+        return name_at
+
+    def _name_at(self, offset: int) -> bytes:
+        start, end = self.elf.dynamic_strings
+        piece = self.elf.reader.peek(start + offset, min(_USUAL_NAME, end - start - offset))
+        if (length := piece.find(b"\0")) >= 0:
+            return piece[:length]
+        return self.elf.reader.text(start + offset, end).encode()
+
+    # --- versions ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def needed_versions(self) -> tuple[NeededVersion, ...]:
+        """The versions that other files must have, in the order in which the loader looks for them (DT_VERNEED)."""
+        return tuple(
+            NeededVersion(file, self._name_at(name), bool(flags & _VERSION_FLAG_WEAK))
+            for file, flags, _, name in self._version_needs()
+        )
+
+    @cached_property
+    def defined_versions(self) -> frozenset[bytes] | None:
+        """The versions that the file has (DT_VERDEF), its own name among them; None when it has no such table."""
+        if self.elf.dynamic_value(layout.TAG_VERSION_DEFINITIONS) is None:
+            return None
+        return frozenset(self._name_at(name) for _, _, name in self._version_definitions())
+
+    @cached_property
+    def _versions(self) -> dict[int, Version]:
+        """The versions that the table of symbol versions refers to, by their index."""
+        found = {
+            index & _VERSION_INDEX: Version(self._name_at(name), bool(index & _VERSION_HIDDEN), file)
+            for file, _, index, name in self._version_needs()
+        }
+        for flags, index, name in self._version_definitions():
+            if not flags & _VERSION_FLAG_BASE:
+                found[index & _VERSION_INDEX] = Version(self._name_at(name))
+        return found
+
+    def _version_needs(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield file, flags, index and name of every version that is needed."""
+        place = self._offset_of(layout.TAG_VERSION_NEEDS)
+        for _ in range(_MOST_VERSIONS):
+            if place is None:
+                return
+            _, _, file, entry, following = self.elf.reader.unpack(_VERSION_NEED, place)
+            file_name = self.elf.dynamic_string(file)
+            inner: int | None = place + entry
+            for _ in range(_MOST_VERSIONS):
+                if inner is None:
+                    break
+                _, flags, index, name, next_entry = self.elf.reader.unpack(_NEEDED_VERSION, inner)
+                yield file_name, flags, index, name
+                inner = inner + next_entry if next_entry else None
+            place = place + following if following else None
+
+    def _version_definitions(self) -> Iterator[tuple[int, int, int]]:
+        """Yield flags, index and name of every version that is defined."""
+        place = self._offset_of(layout.TAG_VERSION_DEFINITIONS)
+        for _ in range(_MOST_VERSIONS):
+            if place is None:
+                return
+            _, flags, index, _, _, names, following = self.elf.reader.unpack(_VERSION_DEFINITION, place)
+            (name,) = self.elf.reader.unpack(_UINT, place + names)
+            yield flags, index, name
+            place = place + following if following else None
+
+    # --- tables ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _symbols(self) -> int:
+        place = self._offset_of(layout.TAG_SYMBOL_TABLE)
+        if place is None:
+            raise ElfError("a dynamic table without symbols", self.elf.header.segments_offset)
+        return place
+
+    @cached_property
+    def _version_symbols(self) -> int | None:
+        # Without any version the loader does not look at the table (`_dl_check_map_versions`).
+        return self._offset_of(layout.TAG_VERSION_SYMBOLS) if self._versions or self._has_definitions else None
+
+    @property
+    def _has_definitions(self) -> bool:
+        return self.elf.dynamic_value(layout.TAG_VERSION_DEFINITIONS) is not None
+
+    @cached_property
+    def _first_hashed(self) -> int:
+        place = self._offset_of(layout.TAG_GNU_HASH)
+        return 0 if place is None else int(self.elf.reader.unpack(_GNU_HASH, place)[1])
+
+    @cached_property
+    def _gnu_table(self) -> "tuple[memoryview, int, int, memoryview, memoryview] | None":
+        """Bloom filter, mask of its index, its shift, buckets, chains."""
+        place = self._offset_of(layout.TAG_GNU_HASH)
+        if place is None:
+            return None
+        bucket_count, first, bloom_size, shift = self.elf.reader.unpack(_GNU_HASH, place)
+        if not bucket_count or not bloom_size or bloom_size & (bloom_size - 1):
+            raise ElfError(f"a GNU hash table of {bucket_count} buckets and {bloom_size} words", place)
+        place += _GNU_HASH.size
+        bloom = self._read_at(place, bloom_size * _WORD)
+        place += bloom_size * _WORD
+        buckets = memoryview(self._read_at(place, bucket_count * 4)).cast("I")
+        chains = self._read_chains(place + bucket_count * 4, first, max(buckets))
+        return memoryview(bloom).cast("Q"), bloom_size - 1, shift, buckets, memoryview(chains).cast("I")
+
+    def _read_chains(self, place: int, first: int, last_start: int) -> bytes:
+        """Read the hashes of all symbols: up to the end of the chain that begins last."""
+        if last_start < first:
+            return b""
+        content = self._read_at(place, (last_start - first) * 4)
+        for _ in range(_LARGEST_TABLE // _CHAIN_STEP):
+            piece = self.elf.reader.peek(place + len(content), _CHAIN_STEP)
+            ends = [number for number, octet in enumerate(piece[::4]) if octet & 1]
+            if ends or len(piece) < _CHAIN_STEP:
+                return content + piece[: (ends[0] + 1) * 4 if ends else len(piece) // 4 * 4]
+            content += piece
+        raise ElfError("a chain of hashes without an end", place)
+
+    @cached_property
+    def _system_v_table(self) -> tuple[memoryview, memoryview] | None:
+        """Buckets and chains."""
+        place = self._offset_of(layout.TAG_HASH)
+        if place is None:
+            return None
+        bucket_count, symbol_count = self.elf.reader.unpack(_HASH, place)
+        if not bucket_count:
+            return None
+        words = memoryview(self._read_at(place + _HASH.size, (bucket_count + symbol_count) * 4)).cast("I")
+        return words[:bucket_count], words[bucket_count:]
+
+    def _offset_of(self, tag: int) -> int | None:
+        address = self.elf.dynamic_value(tag)
+        return None if address is None else self.elf.offset_of(address)
+
+    def _read_table(self, address: int, size: int) -> bytes:
+        return self._read_at(self.elf.offset_of(address), size)
+
+    def _read_at(self, place: int, size: int) -> bytes:
+        if size > _LARGEST_TABLE:
+            raise ElfError(f"a table of {size} bytes", place)
+        return self.elf.reader.read(place, size)

@@ -1,0 +1,92 @@
+"""The file system of this machine as the emulated loader sees it: opened when first read, and few at a time."""
+
+import errno
+import os
+import stat
+from collections.abc import Hashable
+
+from envdoctor.binary.loadable import LibraryFile
+from envdoctor.binary.reader import BinaryError, Reader
+
+# A process may have a thousand files open; an environment has more libraries.
+_MOST_OPEN = 200
+
+
+class LoaderFiles:
+    """Opens files by path; two paths to one file share its identity."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}  # descriptors by path, the one opened first in front
+
+    def open(self, path: str) -> LibraryFile:
+        """Open a file.
+
+        Raises:
+            OSError: the system refuses it.
+            BinaryError: it is a pipe or a device: the loader might wait for its bytes for ever.
+
+        """
+        status = os.fstat(self._descriptor(path))
+        identity = (status.st_dev, status.st_ino)
+        if stat.S_ISDIR(status.st_mode):  # which can be opened, and not be read
+            return LibraryFile(identity, _SharedReader(self, path, identity, 0), errno.EISDIR)
+        if not stat.S_ISREG(status.st_mode):
+            raise BinaryError(f"`{path}` is not a regular file", 0)
+        return LibraryFile(identity, _SharedReader(self, path, identity, status.st_size))
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder is there."""
+        return os.path.isdir(path)
+
+    def read(self, path: str, identity: Hashable, offset: int, size: int) -> bytes:
+        """Read from a file that was opened before.
+
+        Raises:
+            BinaryError: it cannot be read any longer, or it is another one by now.
+
+        """
+        try:
+            descriptor = self._open.get(path) or self._reopen(path, identity)
+            return os.pread(descriptor, size, offset)
+        except OSError as exc:
+            raise BinaryError(f"`{path}` cannot be read: {exc.strerror}", offset) from exc
+
+    def close(self) -> None:
+        """Close all files; what is read later opens its file again."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _descriptor(self, path: str) -> int:
+        if path not in self._open:
+            # Without O_NONBLOCK, opening a pipe waits for a writer.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            if len(self._open) >= _MOST_OPEN:
+                os.close(self._open.pop(next(iter(self._open))))
+            self._open[path] = descriptor
+        return self._open[path]
+
+    def _reopen(self, path: str, identity: Hashable) -> int:
+        descriptor = self._descriptor(path)
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) != identity:
+            raise BinaryError(f"`{path}` was replaced while it was read", 0)
+        return descriptor
+
+
+class _SharedReader(Reader):
+    """The bytes of one file, through whatever descriptor it has at the moment."""
+
+    def __init__(self, files: LoaderFiles, path: str, identity: Hashable, size: int) -> None:
+        super().__init__(size)
+        self._files = files
+        self._path = path
+        self._identity = identity
+
+    def peek(self, offset: int, size: int) -> bytes:
+        """Return the bytes of a range."""
+        if not 0 <= offset < self.size or size <= 0:
+            return b""
+        return self._files.read(self._path, self._identity, offset, size)
