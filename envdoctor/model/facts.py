@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.device_code import ContainerGroup
+from envdoctor.model.installation import ContestedProject, DamagedInstallation, Launcher, ShadowedModule
 from envdoctor.model.loading import ForeignModule, Loader
 from envdoctor.model.versions import CudaVersion, DriverRelease
 
@@ -94,6 +95,7 @@ class Distribution:
     build: str = ""  # conda's build string, e.g. "py3.8_cuda11.1_cudnn8_0"
     direct_url: str = ""  # PEP 610
     editable_root: str = ""  # the source folder of an editable or `develop` install
+    source_is_gone: bool = False  # that folder, or what the installation needs of it, does not exist
     shadowed_by: str = ""  # metadata_path of the same name that comes earlier on the search path
     problems: tuple[str, ...] = ()
 
@@ -128,6 +130,10 @@ class TorchBuild:
     libraries: tuple[str, ...]  # shared libraries of torch/lib, by path
     loaded_libraries: tuple[str, ...]  # those that `import torch` always loads: the DT_NEEDED closure of torch/_C
     problems: tuple[str, ...] = ()
+    library_problems: tuple[str, ...] = ()  # libraries that are damaged or missing: what the loader stumbles over
+    rivals: tuple[str, ...] = ()  # other folders `torch` behind `root` on the search path
+    # Without its `__init__.py` the folder is a namespace package to Python, and `torch.Tensor` does not exist.
+    has_init: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,6 +468,10 @@ class Facts:
     loader: Loader | Unavailable = NOT_PROBED
     foreign_modules: tuple[ForeignModule, ...] | Unavailable = NOT_PROBED
     jit_extensions: tuple[JitExtension, ...] | Unavailable = NOT_PROBED
+    damaged_installations: tuple[DamagedInstallation, ...] | Unavailable = NOT_PROBED
+    contested_projects: tuple[ContestedProject, ...] | Unavailable = NOT_PROBED
+    shadowed_modules: tuple[ShadowedModule, ...] | Unavailable = NOT_PROBED
+    launchers: tuple[Launcher, ...] | Unavailable = NOT_PROBED
     gpus: tuple[Gpu, ...] | Unavailable = NOT_PROBED
     nvml: NvmlSession | Unavailable = NOT_PROBED
     driver: Driver | Unavailable = NOT_PROBED

@@ -98,6 +98,7 @@ def _read_dist_info(path: Path) -> Distribution:
         installer=_read_first_line(path / "INSTALLER"),
         direct_url=direct_url,
         editable_root=editable_root,
+        source_is_gone=bool(editable_root) and not os.path.isdir(editable_root),
         problems=metadata.problems,
     )
 
@@ -167,6 +168,7 @@ def _read_egg_link(path: Path) -> Distribution:
             metadata_path=str(path),
             location=str(path.parent),
             editable_root=str(source),
+            source_is_gone=True,
             problems=(f"`{path.name}` leads to `{egg_info}`, which does not exist",),
         )
     linked = _read_egg_info(egg_info)
