@@ -68,7 +68,10 @@ def read_torch_build(
         installed_by=torch.installed_by,
         libraries=tuple(map(str, torch.libraries.values())),
         loaded_libraries=tuple(_find_loaded_libraries(torch)),
-        problems=(*_find_rivals(environment, packages), *_find_problems(torch)),
+        problems=(*_find_usurpers(environment, packages[0]), *_find_problems(torch)),
+        library_problems=tuple(_find_library_problems(torch)),
+        rivals=tuple(map(str, packages[1:])),
+        has_init=os.path.isfile(torch.root / "__init__.py"),
     )
 
 
@@ -199,22 +202,24 @@ def _ask(path: Path, question: Callable[[Elf], T]) -> T:
 # --- what is odd -------------------------------------------------------------------------------------------------
 
 
-def _find_rivals(environment: Environment, packages: list[Path]) -> Iterator[str]:
-    for module in find_shadowing_modules(environment, packages[0]):
-        yield f"`{module}` comes first on the search path: `import torch` finds it instead"
-    for package in packages[1:]:
-        yield f"a second torch lies in `{package}`, behind the one in `{packages[0]}`"
+def _find_usurpers(environment: Environment, package: Path) -> Iterator[str]:
+    # What PYTHONPATH hides is a fact of its own: `shadowed_modules`.
+    told = {entry.path for entry in environment.search_path if entry.origin == "PYTHONPATH"}
+    for module in find_shadowing_modules(environment, package):
+        if str(module.parent) not in told:
+            yield f"`{module}` comes first on the search path: `import torch` finds it instead"
 
 
 def _find_problems(torch: TorchFiles) -> Iterator[str]:
     if torch.version_file.problem:
         yield torch.version_file.problem
-    if not os.path.isfile(torch.root / "__init__.py"):
-        yield "`torch/__init__.py` is missing, as after an interrupted uninstall"
-    elif is_locked(torch.root / "__init__.py"):
+    if is_locked(torch.root / "__init__.py"):
         yield "`torch/__init__.py` cannot be read by this user"
     yield from _find_metadata_problems(torch)
     yield from _find_module_problems(torch)
+
+
+def _find_library_problems(torch: TorchFiles) -> Iterator[str]:
     if _lacks_cuda_library(torch):
         yield "`libtorch_cuda.so` is missing from a build with CUDA"
     for path in (*torch.extension_modules, *torch.libraries.values()):
@@ -223,17 +228,24 @@ def _find_problems(torch: TorchFiles) -> Iterator[str]:
 
 
 def _find_metadata_problems(torch: TorchFiles) -> Iterator[str]:
-    leftovers = (d for d in torch.installed if d.metadata_kind is MetadataKind.LEFTOVER)
-    for leftover in leftovers:
-        if Path(leftover.metadata_path).name.startswith("~orch") and Path(leftover.location) == torch.root.parent:
-            yield f"`{Path(leftover.metadata_path).name}` is left over from an interrupted installation"
-    if len(torch.owners) > 1:
-        names = ", ".join(f"`{Path(owner.metadata_path).name}`" for owner in torch.owners)
+    if len(claimants := _find_claimants(torch)) > 1:
+        names = ", ".join(f"`{Path(owner.metadata_path).name}`" for owner in claimants)
         yield f"several distributions claim the folder: {names}"
     for owner in torch.owners:
         if isinstance(owner.version, str) and _is_another_version(owner, torch.version_file.version):
             metadata = Path(owner.metadata_path).name
             yield f"`version.py` says {torch.version_file.version}, `{metadata}` says {owner.version}"
+
+
+def _find_claimants(torch: TorchFiles) -> list[Distribution]:
+    """Who claims the folder, without what is wrong with any distribution that it happens to.
+
+    That is metadata that lie there twice, and a version of conda's beside another one (`contested_projects`).
+    """
+    by_name = {owner.name: owner for owner in torch.owners if owner.metadata_kind is not MetadataKind.CONDA_META}
+    versions = {owner.version for owner in by_name.values()}
+    of_conda = [owner for owner in torch.owners if owner.metadata_kind is MetadataKind.CONDA_META]
+    return [*by_name.values(), *(owner for owner in of_conda if owner.version in versions)]
 
 
 def _is_another_version(owner: Distribution, version: str) -> bool:

@@ -65,7 +65,7 @@ def _torch(torch: TorchBuild | Unavailable) -> dict[str, Any]:
         "build_cuda_version": _text(torch.build_cuda_version),
         "arch_list": _absent(archs) if isinstance(archs, Unavailable) else [str(arch) for arch in archs],
         "root": torch.root,
-        "problems": list(torch.problems),
+        "problems": [*torch.problems, *torch.library_problems],
     }
 
 

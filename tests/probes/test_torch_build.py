@@ -324,7 +324,7 @@ def test_the_first_on_the_search_path_is_imported_and_the_second_named(tmp_path:
 
     assert isinstance(torch, TorchBuild)
     assert torch.version == "1.9.0"
-    assert f"a second torch lies in `{system / 'torch'}`, behind the one in `{user / 'torch'}`" in torch.problems
+    assert torch.rivals == (str(system / "torch"),)
 
 
 def test_a_folder_without_init_loses_against_a_package_that_comes_later(tmp_path: Path) -> None:
@@ -336,6 +336,7 @@ def test_a_folder_without_init_loses_against_a_package_that_comes_later(tmp_path
 
     assert isinstance(torch, TorchBuild)
     assert torch.root == str(whole / "torch")
+    assert torch.has_init
 
 
 def test_one_folder_under_two_names_is_one_torch(tmp_path: Path) -> None:
@@ -345,7 +346,7 @@ def test_one_folder_under_two_names_is_one_torch(tmp_path: Path) -> None:
     torch = read_torch_build(environment_of(site, tmp_path / "lib64"), ())
 
     assert isinstance(torch, TorchBuild)
-    assert not any("second torch" in problem for problem in torch.problems)
+    assert torch.rivals == ()
 
 
 @pytest.mark.parametrize("name", ["torch.py", "torch.abi3.so"])
@@ -525,11 +526,8 @@ def rename_module(built: BuiltTorch) -> None:
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (partial(remove, "__init__.py"), "`torch/__init__.py` is missing, as after an interrupted uninstall"),
         (partial(remove, "version.py"), "`version.py` cannot be read: No such file or directory"),
-        (partial(remove, "lib/libtorch_cuda.so"), "`libtorch_cuda.so` is missing from a build with CUDA"),
         (partial(remove, MODULE), "the extension module `torch/_C` is missing"),
-        (put_pointer, "`libtorch_cuda.so`: a pointer of Git LFS instead of the library"),
         (
             rename_module,
             "`_C.cpython-38-x86_64-linux-gnu.so` is for another Python than the one examined",
@@ -546,12 +544,37 @@ def test_a_torch_that_is_not_whole_says_what_is_wrong(
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (partial(remove, "lib/libtorch_cuda.so"), "`libtorch_cuda.so` is missing from a build with CUDA"),
+        (put_pointer, "`libtorch_cuda.so`: a pointer of Git LFS instead of the library"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_with_libraries_is_told_apart(
+    built: BuiltTorch, spoil: Callable[[BuiltTorch], None], problem: str
+) -> None:
+    spoil(built)
+    torch = read(built.site, torch_distribution(built.site, "2.8.0"))
+
+    assert (torch.problems, torch.library_problems) == ((), (problem,))
+
+
+def test_a_folder_without_init_is_found_and_said_to_have_none(tmp_path: Path) -> None:
+    site = put_version(tmp_path, NIGHTLY)
+    (site / "torch" / "__init__.py").unlink()
+
+    assert not read(site).has_init
+
+
+@needs_compiler
 def test_a_library_that_is_cut_off_is_a_problem_and_not_the_end(built: BuiltTorch) -> None:
     cut_off(built)
 
     torch = read(built.site)
 
-    assert [problem for problem in torch.problems if problem.startswith("`libtorch_cuda.so`: ")]
+    assert [problem for problem in torch.library_problems if problem.startswith("`libtorch_cuda.so`: ")]
     assert isinstance(torch.arch_list, tuple)
 
 
@@ -573,20 +596,9 @@ def test_a_cuda_version_that_is_none_is_passed_over(tmp_path: Path) -> None:
     assert (torch.version, torch.flavour, torch.build_cuda_version) == ("my build", TorchFlavour.CUDA, None)
 
 
-def leftover_of(site: Path) -> Distribution:
-    return Distribution(
-        name="~orch-2.0.0.dist-info",
-        version=Unavailable("it was being removed"),
-        metadata_kind=MetadataKind.LEFTOVER,
-        metadata_path=str(site / "~orch-2.0.0.dist-info"),
-        location=str(site),
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (leftover_of, "`~orch-2.0.0.dist-info` is left over from an interrupted installation"),
         (
             lambda site: torch_distribution(site, "2.9.1"),
             "`version.py` says 2.9.0.dev20250801+cu128, `torch-2.9.1.dist-info` says 2.9.1",
@@ -603,6 +615,29 @@ def test_metadata_that_tell_of_another_torch_are_a_problem(
     site = put_version(tmp_path, NIGHTLY)
 
     assert problem in read(site, make(site)).problems
+
+
+def test_a_file_on_pythonpath_is_told_with_the_other_modules_there(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "torch.py").touch()
+    site = put_version(tmp_path / "site-packages", NIGHTLY)
+    entries = (
+        SearchEntry(path=str(project), origin="PYTHONPATH"),
+        SearchEntry(path=str(site), origin="site-packages"),
+    )
+
+    torch = read_torch_build(an_environment(search_path=entries), ())
+
+    assert isinstance(torch, TorchBuild)
+    assert not any("torch.py" in problem for problem in torch.problems)
+
+
+def test_two_records_of_one_name_are_not_a_problem_of_torch_alone(tmp_path: Path) -> None:
+    site = put_version(tmp_path, NIGHTLY)
+    torch = read(site, torch_distribution(site, "2.9.0"), torch_distribution(site, "2.8.0"))
+
+    assert not any("several distributions" in problem for problem in torch.problems)
 
 
 def test_two_distributions_that_claim_one_folder_are_a_problem(tmp_path: Path) -> None:
