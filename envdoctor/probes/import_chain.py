@@ -26,6 +26,12 @@ _DEEPEST_CALL = 3
 _OPENING = frozenset({"CDLL", "PyDLL", "LoadLibrary", "load_library", "add_dll_directory", "dlopen", "setdlopenflags"})
 _PRELOADING = "preload"
 
+# What distributions install beside their packages by mistake.
+_NEVER_IMPORTED = frozenset({"benchmark", "benchmarks", "docs", "examples", "test", "tests"})
+
+# Of type checkers, and of the time when NumPy and SciPy are built.
+_FALSE_WHEN_IMPORTED = frozenset({"TYPE_CHECKING", "__NUMPY_SETUP__", "__SCIPY_SETUP__"})
+
 
 class Chain(NamedTuple):
     """How importing a package leads to one of its modules."""
@@ -72,22 +78,23 @@ class ImportChains:
     """The sources of one environment, each read at most once."""
 
     environment: Environment
+    _located: dict[str, Located | None] = field(default_factory=dict)
     _sources: dict[str, _Source] = field(default_factory=dict)
     _reached: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, tuple[str, int]]] = field(default_factory=dict)
 
     def find(self, module: str, library: str, siblings: Iterable[str]) -> Chain:
         """Find the way from `import PACKAGE` to *module*, which is the file *library*.
 
-        A module that is no part of a package is looked for from *siblings*, the other import names of its
-        distribution. So are those that its package imports on the way.
+        PACKAGE is its own one, or else one of *siblings*, the other import names of its distribution.
         """
-        top = module.partition(".")[0]
-        names = tuple(sorted({top, *siblings}))
-        starts = (top,) if "." in module else tuple(name for name in names if name != top)
         located = self.locate(module)
         if located and not _is_same(located.path, library):
             return Chain((), ())  # another file goes by this name
-        steps = tuple(self._steps(module, self._reach(starts, names)))
+        top = module.partition(".")[0]
+        others = tuple(sorted({*siblings} - {top} - _NEVER_IMPORTED))
+        starts = [others] if module == top else [(top,), others]
+        ways = (tuple(self._steps(module, self._reach(names, (top, *others)))) for names in starts)
+        steps = next(filter(None, ways), ())
         parents = [module.rsplit(".", count)[0] for count in range(module.count("."), 0, -1)]
         on_the_way = dict.fromkeys((*parents, *(name for name, _ in steps)))
         return Chain(
@@ -97,13 +104,18 @@ class ImportChains:
 
     def locate(self, module: str) -> Located | None:
         """Find what a name stands for outside of the standard library; None when there is nothing."""
-        first, *others = module.split(".")
-        entries = find_entries(self.environment, first)
-        looks = (self._look(each.path, first, each.path) for each in entries if each.origin != STANDARD_LIBRARY)
-        found = next(filter(None, looks), None)
-        for name in others:
-            found = self._look(found.folder, name, found.entry) if found and found.folder else None
-        return found
+        if module not in self._located:
+            self._located[module] = self._locate(module)
+        return self._located[module]
+
+    def _locate(self, module: str) -> Located | None:
+        package, _, name = module.rpartition(".")
+        if package:
+            found = self.locate(package)
+            return self._look(found.folder, name, found.entry) if found and found.folder else None
+        entries = find_entries(self.environment, name)
+        looks = (self._look(each.path, name, each.path) for each in entries if each.origin != STANDARD_LIBRARY)
+        return next(filter(None, looks), None)
 
     def _look(self, folder: str, name: str, entry: str) -> Located | None:
         """Look into one folder as importlib's FileFinder does: packages, extension modules, sources."""
@@ -193,11 +205,11 @@ def _read_source(path: str, module: str) -> _Source:
         tree = parse_source(read_head(path, LONGEST_SOURCE))
     except (OSError, ValueError):  # gone, locked, for Python 2, or longer than what is read
         return _Source()
-    reading = _Reading(tree)
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.Import | ast.ImportFrom)]
+    calls = (node for node in nodes if isinstance(node, ast.Call))
     return _Source(
-        imports=tuple(reading.find_certain_imports()),
-        mentioned=tuple(each for node in ast.walk(tree) for each in _imports_of(node)),
+        imports=tuple(_Reading(tree).find_certain_imports()),
+        mentioned=tuple(each for node in nodes for each in _imports_of(node)),
         bound=frozenset(_find_bound_names(tree.body, module)),
         opening=tuple(sorted({call.lineno for call in calls if _opens_libraries(call)})),
     )
@@ -323,9 +335,9 @@ def _taken_branch(statement: ast.If) -> list[ast.stmt]:
     match statement.test:
         case ast.Constant(value=value):
             return statement.body if value else statement.orelse
-        case ast.UnaryOp(op=ast.Not(), operand=operand) if _name_of(operand) == "TYPE_CHECKING":
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if _name_of(operand) in _FALSE_WHEN_IMPORTED:
             return statement.body
-        case test if _name_of(test) == "TYPE_CHECKING":
+        case test if _name_of(test) in _FALSE_WHEN_IMPORTED:
             return statement.orelse
     return []
 

@@ -1,16 +1,19 @@
 """Which distribution a library belongs to, from the lists of files that installers leave."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from envdoctor.model.facts import Distribution, MetadataKind
 from envdoctor.probes.distributions import normalise
-from envdoctor.probes.foreign_files import read_file
+from envdoctor.probes.foreign_files import read_file, read_text
 from envdoctor.probes.library_files import Library
 
 _SITE_FOLDERS = ("site-packages", "dist-packages", ".egg")
+_NO_PACKAGES = (".dist-info", ".data", ".libs")
+_LONGEST_LIST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,26 @@ class LibraryOwners:
         here.sort(key=lambda each: not each.name.startswith(name))
         claiming = (each.name for each in here if _claim_of(each, library.place) in self._files(each.metadata_path))
         return next(claiming, "")
+
+    def import_names(self, name: str) -> tuple[str, ...]:
+        """Return the names that a distribution is imported by, as far as its metadata tell."""
+        if name not in self._known_names:
+            found = (each for each in self.distributions if each.name == name and not each.shadowed_by)
+            self._known_names[name] = tuple(dict.fromkeys(self._read_names(next(found, None))))
+        return self._known_names[name]
+
+    def _read_names(self, distribution: Distribution | None) -> Iterator[str]:
+        if distribution is None:
+            return
+        try:
+            listed = read_text(Path(distribution.metadata_path, "top_level.txt"), largest=_LONGEST_LIST).split()
+        except OSError:  # only setuptools writes it
+            listed = [_import_name(line) for line in self._files(distribution.metadata_path).split(b"\n")]
+        yield from (name for name in listed if name.isidentifier())
+
+    @cached_property
+    def _known_names(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     def _find_editable(self, path: str) -> str:
         around = [each for each in self._editable if path.startswith(each.editable_root + os.sep)]
@@ -62,6 +85,13 @@ class LibraryOwners:
                 content = b""
             self._known_files[metadata_path] = b"\n" + content
         return self._known_files[metadata_path]
+
+
+def _import_name(line: bytes) -> str:
+    """Return what one line of RECORD adds to what can be imported."""
+    top, slash, rest = os.fsdecode(line.partition(b",")[0]).partition("/")
+    is_module = rest.endswith((".py", ".so")) if slash else top.endswith((".py", ".so"))
+    return top.partition(".")[0] if is_module and not top.endswith(_NO_PACKAGES) else ""
 
 
 def _claim_of(distribution: Distribution, place: str) -> bytes:

@@ -1,0 +1,194 @@
+"""Which libraries of an environment a process opens: extension modules, and those that packages open by name."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from envdoctor.binary.elf import parse_elf
+from envdoctor.binary.reader import BinaryError, open_file
+from envdoctor.binary.symbols import SymbolTable, gnu_hash
+from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.tables import LoadEffect
+from envdoctor.model import bitsandbytes
+from envdoctor.model.facts import Distribution, Environment, TorchBuild, Unavailable, Variable
+from envdoctor.model.loading import ForeignModule
+from envdoctor.probes.import_chain import ImportChains
+from envdoctor.probes.libraries import is_of_nvidia
+from envdoctor.probes.library_files import TAGGED_MODULE, Library, LibraryFiles
+from envdoctor.probes.library_owners import LibraryOwners
+
+# Before 1.5 also libcaffe2*.so.
+_OF_TORCH = re.compile(r"lib(torch|c10|caffe2|shm)(_\w+)?\.so")
+_NVIDIA_FOLDER = "nvidia"
+_BUNDLED = ".libs"  # what auditwheel puts beside a package: loaded when something needs it, never by name
+
+# PEP 489; Python 2; PEP 793
+_INIT_FUNCTIONS = ("PyInit_", "init", "PyModExport_")
+
+
+class OpenedLibrary(NamedTuple):
+    """A library that a process of the environment opens at some time."""
+
+    library: Library
+    module: str  # the name it is imported by, "" for what is opened by path
+    is_lazy: bool
+    needs_torch: bool  # it, or a library of the environment that it needs, needs libraries of torch
+
+
+class _Head(NamedTuple):
+    """What the tables of a library say."""
+
+    needed: tuple[str, ...]
+    stem: str  # the name of the module that it is, "" for any other library
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The choice among all libraries that lie in an environment."""
+
+    environment: Environment
+    torch: TorchBuild | Unavailable
+    found: LibraryFiles
+    variants: bitsandbytes.Choice | None
+    kb: KnowledgeBase
+    _torch_needs: dict[str, bool] = field(default_factory=dict)
+
+    def find_opened(self) -> Iterator[OpenedLibrary]:
+        """Find the libraries that are opened, in the order of the walk; those of torch are part of `import torch`."""
+        for library in self.found.libraries:
+            if not self._is_part_of_torch(library) and _BUNDLED + os.sep not in library.place:
+                opened = self._judge(library)
+                if opened:
+                    yield opened
+
+    def _is_part_of_torch(self, library: Library) -> bool:
+        if isinstance(self.torch, Unavailable):
+            return False
+        return library.path in self._torch_libraries or library.path.startswith(self.torch.root + os.sep)
+
+    @cached_property
+    def _torch_libraries(self) -> frozenset[str]:
+        return frozenset() if isinstance(self.torch, Unavailable) else frozenset(self.torch.libraries)
+
+    def _judge(self, library: Library) -> OpenedLibrary | None:
+        row = self.kb.load_effect(library.place)
+        effect = row.effect if row else None
+        if effect is LoadEffect.VARIANT and not (self.variants and self.variants.loads(library.path)):
+            return None
+        is_lazy = effect is LoadEffect.LAZY
+        if not is_lazy and (is_of_nvidia(library) or library.place.startswith(_NVIDIA_FOLDER + os.sep)):
+            return None
+        stems = self._stems(library)
+        try:
+            head = _read_head(library.path, stems)
+        except (OSError, BinaryError):
+            return self._judge_by_name(library, stems, is_lazy=is_lazy)
+        if not head.stem and not row and not any(map(_OF_TORCH.match, head.needed)):
+            return None
+        needs_torch = any(map(self._needs_torch, head.needed))
+        return OpenedLibrary(library, _module_name(library, head.stem), is_lazy, needs_torch)
+
+    def _judge_by_name(self, library: Library, stems: tuple[str, ...], *, is_lazy: bool) -> OpenedLibrary | None:
+        """Take a file that cannot be read for the module that its name fits."""
+        module = _module_name(library, stems[0]) if stems and not stems[0].startswith("lib") else ""
+        return OpenedLibrary(library, module, is_lazy, needs_torch=False) if module or is_lazy else None
+
+    def _stems(self, library: Library) -> tuple[str, ...]:
+        """Return the names of the module that a file may be, by the suffixes of the interpreter, longest first."""
+        name = os.path.basename(library.path)
+        suffixes = sorted(self.environment.extension_suffixes, key=len, reverse=True)
+        return tuple(name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix))
+
+    def _needs_torch(self, name: str) -> bool:
+        """Tell whether a needed library is one of torch, or is one of the environment that needs such."""
+        if _OF_TORCH.match(name):
+            return True
+        if name not in self._torch_needs:
+            self._torch_needs[name] = False  # also where libraries need each other
+            self._torch_needs[name] = any(map(self._needs_torch, self._read_needed(name)))
+        return self._torch_needs[name]
+
+    def _read_needed(self, name: str) -> tuple[str, ...]:
+        try:
+            return _read_head(self._own_libraries[name], ()).needed
+        except (KeyError, OSError, BinaryError):  # of the system; or damaged, which is said where it is loaded
+            return ()
+
+    @cached_property
+    def _own_libraries(self) -> dict[str, str]:
+        return {
+            os.path.basename(library.path): library.path
+            for library in self.found.libraries
+            if not is_of_nvidia(library)
+        }
+
+
+def choose_variants(
+    found: LibraryFiles,
+    distributions: tuple[Distribution, ...],
+    torch: TorchBuild | Unavailable,
+    variables: tuple[Variable, ...],
+) -> bitsandbytes.Choice | None:
+    """Tell which of its libraries bitsandbytes loads; None where it is not installed, or nobody can tell."""
+    installed = (one for one in distributions if one.name == bitsandbytes.DISTRIBUTION and not one.shadowed_by)
+    version = next((one.version for one in installed), None)
+    paths = (library.path for library in found.libraries)
+    return bitsandbytes.choose(paths, None if isinstance(torch, Unavailable) else torch, version, variables)
+
+
+def _read_head(path: str, stems: tuple[str, ...]) -> _Head:
+    """Read what a library needs, and which of these names it is a module of.
+
+    Raises:
+        OSError: the file cannot be read.
+        BinaryError: it is no library, or a damaged one.
+
+    """
+    with open_file(path) as reader:
+        elf = parse_elf(reader)
+        symbols = SymbolTable(elf)
+        return _Head(elf.needed, next((stem for stem in stems if _is_module(symbols, stem)), ""))
+
+
+def _is_module(symbols: SymbolTable, stem: str) -> bool:
+    names = (f"{function}{stem}".encode() for function in _INIT_FUNCTIONS)
+    return any(symbols.defines(name, gnu_hash(name), None) for name in names)
+
+
+def _module_name(library: Library, stem: str) -> str:
+    """Name the module as `import` would, "" where no statement can: for want of a name, or with folders like `a-b`."""
+    parts = (*library.place.split(os.sep)[:-1], stem)
+    return ".".join(parts) if all(part.isidentifier() for part in parts) else ""
+
+
+# --- modules for other interpreters ------------------------------------------------------------------------------
+
+
+def find_foreign_modules(
+    environment: Environment, found: LibraryFiles, owners: LibraryOwners, chains: ImportChains
+) -> Iterator[ForeignModule]:
+    """Find the modules that the interpreter passes over, and has no other of the same name for."""
+    for library in found.foreign:
+        name = os.path.basename(library.path)
+        tag = TAGGED_MODULE.search(name)
+        stem = name[: tag.start()] if tag else name
+        module = _module_name(library, stem)
+        if tag is None or not module or _has_twin(environment, library, stem):
+            continue
+        owner = owners.owner_of(library)
+        yield ForeignModule(
+            library=library.path,
+            module=module,
+            tag=os.path.splitext(tag[0])[0].removeprefix("."),
+            distribution=owner,
+            import_chain=chains.find(module, library.path, owners.import_names(owner)).statements,
+        )
+
+
+def _has_twin(environment: Environment, library: Library, stem: str) -> bool:
+    beside = os.path.join(os.path.dirname(library.path), stem)
+    suffixes = (*environment.extension_suffixes, ".py", "/__init__.py")
+    return any(os.path.isfile(beside + suffix) for suffix in suffixes)
