@@ -34,7 +34,7 @@ from envdoctor.binary.cubin import CUBIN_KEY
 from envdoctor.binary.elf import Elf, parse_elf
 from envdoctor.binary.image import read_image
 from envdoctor.binary.reader import BinaryError, Reader, open_file
-from tools.hollow_tables import Piece, asked_keys, loader_pieces
+from tools.hollow_tables import Asked, Piece, asked_symbols, keys_of, loader_answers, loader_pieces
 
 T = TypeVar("T")
 
@@ -98,10 +98,10 @@ def _without_code(offset: int, cubin: bytes) -> Iterator[Piece]:
         yield Piece(offset + place, b".text")
 
 
-def hollow(path: Path, asked: AbstractSet[str] | None = None) -> Member:
+def hollow(path: Path, keys: AbstractSet[str] | None = None) -> Member:
     """Find what must be kept of a library: all headers that envdoctor reads, the finds of its searches, and symbols.
 
-    Kept are the symbols that it needs, and of those that it has the ones that are *asked* for, by key; None: all.
+    Kept are the symbols that it needs, and of those that it has the ones that have one of *keys*; None: all.
     """
     with open_file(path) as file:
         reader = _RecordingReader(file)
@@ -112,7 +112,7 @@ def hollow(path: Path, asked: AbstractSet[str] | None = None) -> Member:
         except BinaryError:
             return Member(path.name, file.size, (Piece(0, file.peek(0, _LARGEST_HEADER)),))
         finds = (*_accessor(library), *_string_name(library), *_constants(library, path.name))
-        finds += tuple(loader_pieces(parse_elf(file), asked))
+        finds += tuple(loader_pieces(parse_elf(file), keys))
         return Member(path.name, file.size, tuple(_merge([*reader.pieces, *finds], file.size)))
 
 
@@ -184,20 +184,20 @@ def _merge(pieces: list[Piece], size: int) -> Iterator[Piece]:
 class Choice:
     """What an archive holds beside the headers of libraries."""
 
-    asked: frozenset[str]  # keys of symbols
+    keys: frozenset[str]  # of symbols
     texts: tuple[str, ...]  # patterns of the paths of text files that stay whole
 
 
-def asked_by(folders: Iterable[Path]) -> frozenset[str]:
-    """Return the keys of the symbols that the libraries of some folders need from elsewhere."""
+def asked_by(folders: Iterable[Path]) -> frozenset[Asked]:
+    """Return the symbols that the libraries of some folders need from elsewhere."""
     libraries = (path for folder in folders for path in sorted(folder.rglob("*")) if _LIBRARY.search(path.name))
-    return frozenset(key for path in libraries for key in _asked_by_file(path))
+    return frozenset(symbol for path in libraries for symbol in _asked_by_file(path))
 
 
-def _asked_by_file(path: Path) -> set[str]:
+def _asked_by_file(path: Path) -> set[Asked]:
     with open_file(path) as file:
         try:
-            return set(asked_keys(parse_elf(file)))
+            return asked_symbols(parse_elf(file))
         except BinaryError:
             return set()
 
@@ -222,7 +222,7 @@ def _members_of_distribution(metadata: Path, choice: Choice) -> Iterator[Member]
         if not path.is_file() or ".." in name:
             continue
         if _LIBRARY.search(name) or _PTXAS.search(name):
-            yield hollow(path, choice.asked)._replace(name=name)
+            yield hollow(path, choice.keys)._replace(name=name)
         elif any(fnmatch(name, pattern) for pattern in choice.texts):
             yield _text(name, path.read_text("utf-8"))
         elif path.name == "version.py" or (path.parent == metadata and path.name in _METADATA):
@@ -290,7 +290,7 @@ def write_copy(member: Member, path: Path) -> None:
 # --- comparison --------------------------------------------------------------------------------------------------
 
 
-def differences(original: Path, copy: Path) -> Iterator[str]:
+def differences(original: Path, copy: Path, asked: Iterable[Asked] = ()) -> Iterator[str]:
     """Say what is read otherwise of a hollow library than of the one it was made from."""
     if original.stat().st_size != copy.stat().st_size:
         yield "the size"
@@ -299,13 +299,16 @@ def differences(original: Path, copy: Path) -> Iterator[str]:
             yield "the device code"
         if _answer(_answers_of(copy.name), first) != _answer(_answers_of(copy.name), second):
             yield "the file"
+        answers = [_answer(lambda file: loader_answers(parse_elf(file), asked), file) for file in (first, second)]
+        if answers[0] != answers[1]:
+            yield "what the loader reads"
 
 
 def _answers_of(name: str) -> Callable[[Reader], list[Any]]:
     return lambda reader: _answers(parse_elf(reader), name)
 
 
-def _compare(site_packages: Path, archive: Path) -> int:
+def _compare(site_packages: Path, archive: Path, asked: frozenset[Asked]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
@@ -314,7 +317,7 @@ def _compare(site_packages: Path, archive: Path) -> int:
         faults = [
             f"{copy.relative_to(folder)}: differs in {difference}"
             for copy in libraries
-            for difference in differences(site_packages / copy.relative_to(folder), copy)
+            for difference in differences(site_packages / copy.relative_to(folder), copy, asked)
         ]
     for fault in faults:
         print(fault)
@@ -334,9 +337,9 @@ def main() -> int:
 
     if arguments.source.is_dir():
         asked = asked_by((arguments.source, *arguments.beside))
-        choice = Choice(asked=asked, texts=tuple(arguments.text))
+        choice = Choice(keys=keys_of(asked), texts=tuple(arguments.text))
         write_archive(members_of(arguments.source, choice), arguments.target)
-        return _compare(arguments.source, arguments.target)
+        return _compare(arguments.source, arguments.target, asked)
     write_copy(hollow(arguments.source), arguments.target)
     faults = list(differences(arguments.source, arguments.target))
     for fault in faults:

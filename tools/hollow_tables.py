@@ -7,17 +7,16 @@ elf/dl-lookup.c. A symbol that is not kept is a hole in every table, so that no 
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from envdoctor.binary import elf as layout
 from envdoctor.binary.elf import Elf, Symbol
 from envdoctor.binary.reader import Reader
-
-TAG_PLT_SIZE, TAG_HASH, TAG_SYMBOLS, TAG_RELA, TAG_RELA_SIZE, TAG_PLT = 2, 4, 6, 7, 8, 23
-TAG_GNU_HASH, TAG_VERSYM, TAG_VERDEF, TAG_VERNEED = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE
+from envdoctor.binary.symbols import SymbolTable, Version, gnu_hash
 
 SEGMENT_NOTE, SEGMENT_PROPERTY = 4, 0x6474E553
 _LARGEST_NOTE = 4096
@@ -70,7 +69,7 @@ class _Tables:
 
     @cached_property
     def symbols_offset(self) -> int:
-        return self.place(TAG_SYMBOLS) or 0
+        return self.place(layout.TAG_SYMBOL_TABLE) or 0
 
     def symbol(self, index: int) -> Symbol:
         return Symbol(*self.reader.unpack(_SYMBOL, self.symbols_offset + index * _SYMBOL.size))
@@ -86,7 +85,7 @@ class _Tables:
     def references(self) -> Iterator[tuple[int, int]]:
         """Yield the symbols that must be found elsewhere, and the first relocation of each, in the loader's order."""
         seen = {0}
-        for start, size in ((TAG_RELA, TAG_RELA_SIZE), (TAG_PLT, TAG_PLT_SIZE)):
+        for start, size in ((layout.TAG_RELA, layout.TAG_RELA_SIZE), (layout.TAG_PLT_RELOCATIONS, layout.TAG_PLT_SIZE)):
             offset, sizes = self.place(start), self.library.dynamic_values(size)
             if offset is None or not sizes:
                 continue
@@ -110,31 +109,33 @@ class _Tables:
     def keep_symbol(self, index: int) -> None:
         self.keep(self.symbols_offset + index * _SYMBOL.size, _SYMBOL.size)
         self.keep_text(self.symbol(index).name_offset)
-        if (versions := self.place(TAG_VERSYM)) is not None:
+        if (versions := self.place(layout.TAG_VERSION_SYMBOLS)) is not None:
             self.keep(versions + index * _VERSION.size, _VERSION.size)
 
     def keep_versions(self) -> None:
         """Keep what versions of symbols the library needs and has."""
-        for tag, layout, aux_layout in ((TAG_VERNEED, _NEED, _NEED_AUX), (TAG_VERDEF, _DEF, _DEF_AUX)):
-            entry = self.place(tag)
-            while entry is not None:
-                *_, aux, following = row = self._keep_row(layout, entry)
-                if tag == TAG_VERNEED:
-                    self.keep_text(row[2])
-                self._keep_version_names(aux_layout, entry + aux)
-                entry = entry + following if following else None
+        need, definition = self.place(layout.TAG_VERSION_NEEDS), self.place(layout.TAG_VERSION_DEFINITIONS)
+        while need is not None:
+            _, _, file_name, aux, following = self._keep_row(_NEED, need)
+            self.keep_text(file_name)
+            self._keep_version_names(_NEED_AUX, need + aux)
+            need = need + following if following else None
+        while definition is not None:
+            *_, aux, following = self._keep_row(_DEF, definition)
+            self._keep_version_names(_DEF_AUX, definition + aux)
+            definition = definition + following if following else None
 
-    def _keep_version_names(self, layout: struct.Struct, entry: int) -> None:
+    def _keep_version_names(self, row: struct.Struct, entry: int) -> None:
         while True:
-            *_, name, following = self._keep_row(layout, entry)
+            *_, name, following = self._keep_row(row, entry)
             self.keep_text(name)
             if not following:
                 return
             entry += following
 
-    def _keep_row(self, layout: struct.Struct, offset: int) -> tuple[int, ...]:
-        self.keep(offset, layout.size)
-        return self.reader.unpack(layout, offset)
+    def _keep_row(self, row: struct.Struct, offset: int) -> tuple[int, ...]:
+        self.keep(offset, row.size)
+        return self.reader.unpack(row, offset)
 
     def keep_gnu_hash(self, offset: int, keys: AbstractSet[str] | None) -> None:
         """Keep of the GNU hash table what leads to the symbols that are kept, and where their chains end."""
@@ -151,7 +152,7 @@ class _Tables:
             self.kept.append(Piece(chains + _WORD.size * chain[-1], _WORD.pack(_CHAIN_END)))
             for symbol in kept:
                 self.keep(chains + _WORD.size * symbol, _WORD.size)
-                value = gnu_hash(self.name(self.symbol(symbol)))
+                value = gnu_hash(self.name(self.symbol(symbol)).encode())
                 bits[value // _FILTER_BITS % word_count] |= 1 << value % _FILTER_BITS
                 bits[value // _FILTER_BITS % word_count] |= 1 << (value >> shift) % _FILTER_BITS
         self.kept.extend(Piece(words + _FILTER_WORD.size * word, _FILTER_WORD.pack(bits[word])) for word in bits)
@@ -189,19 +190,21 @@ class _Tables:
         return asked
 
 
-def gnu_hash(name: str) -> int:
-    """Return the hash of a name in the GNU hash table."""
-    value = 5381
-    for byte in name.encode():
-        value = (value * 33 + byte) & 0xFFFFFFFF
-    return value
+class Asked(NamedTuple):
+    """A symbol that some library needs from elsewhere."""
+
+    name: bytes
+    version: Version | None
 
 
-def asked_keys(library: Elf) -> Iterator[str]:
-    """Yield the symbols that a library needs from elsewhere, by their key."""
-    tables = _Tables(library)
-    for symbol, _ in tables.references():
-        yield either_abi(tables.name(tables.symbol(symbol)))
+def asked_symbols(library: Elf) -> set[Asked]:
+    """Return the symbols that a library needs from elsewhere."""
+    return {Asked(reference.name, reference.version) for reference in SymbolTable(library).read_references()}
+
+
+def keys_of(asked: Iterable[Asked]) -> frozenset[str]:
+    """Return the keys of symbols, which are the same in both ABIs."""
+    return frozenset(either_abi(symbol.name.decode()) for symbol in asked)
 
 
 def loader_pieces(library: Elf, keys: AbstractSet[str] | None) -> list[Piece]:
@@ -214,9 +217,18 @@ def loader_pieces(library: Elf, keys: AbstractSet[str] | None) -> list[Piece]:
         tables.keep(relocation, _RELOCATION.size)
         tables.keep_symbol(symbol)
     tables.keep_versions()
-    gnu, sysv = tables.place(TAG_GNU_HASH), tables.place(TAG_HASH)
+    gnu, sysv = tables.place(layout.TAG_GNU_HASH), tables.place(layout.TAG_HASH)
     if gnu is not None:
         tables.keep_gnu_hash(gnu, keys)
     elif sysv is not None:
         tables.keep_hash(sysv, keys)
     return tables.kept
+
+
+def loader_answers(library: Elf, asked: Iterable[Asked]) -> list[object]:
+    """Ask a library what the dynamic loader asks of it, when the libraries beside it need these symbols."""
+    table = SymbolTable(library)
+    references = {reference.index: reference for reference in table.read_references()}
+    used = dict.fromkeys(index for index in table.read_relocated(with_calls=True) if index in references)
+    defined = [table.defines(symbol.name, gnu_hash(symbol.name), symbol.version) for symbol in asked]
+    return [[references[index] for index in used], table.needed_versions, table.defined_versions, defined]
