@@ -1,6 +1,6 @@
 """Which symbols of a new library nothing defines, looked up as glibc does when it relocates (elf/dl-lookup.c)."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 from envdoctor.binary.link_map import LinkMap
@@ -19,25 +19,8 @@ class Binding(Enum):
     NEVER = "never"  # not at all: to know in a moment what is loaded
 
 
-class Providers:
-    """Which file was found to define which symbol, for all processes of one machine."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[bytes, bytes, bool], LibraryImage] = {}
-        self._hits: dict[Hashable, int] = {}
-
-    def note(self, key: tuple[bytes, bytes, bool], image: LibraryImage) -> None:
-        """Remember that a file defines a symbol."""
-        self._found[key] = image
-        self._hits[image.identity] = self._hits.get(image.identity, 0) + 1
-
-    def get(self, key: tuple[bytes, bytes, bool]) -> LibraryImage | None:
-        """The file that was last found to define a symbol."""
-        return self._found.get(key)
-
-    def hits(self, image: LibraryImage) -> int:
-        """How many symbols a file was found to define."""
-        return self._hits.get(image.identity, 0)
+# Which file was last found to define a symbol: by name, version, and whether just this version will do.
+Providers = dict[tuple[bytes, bytes, bool], LibraryImage]
 
 
 class Lookup:
@@ -50,8 +33,7 @@ class Lookup:
         self._identities = frozenset(image.identity for image in self._in_order)
         self._by_name = by_name
         self._providers = providers
-        # Whether somebody defines a symbol does not depend on who is asked first.
-        self._likeliest_first = sorted(self._in_order, key=lambda image: -providers.hits(image))
+        self._likeliest_first = list(self._in_order)
         self._searches_on = glibc >= _SEARCHES_ON
 
     def find_undefined(self, image: LibraryImage, binding: Binding) -> list[Reference]:
@@ -81,18 +63,23 @@ class Lookup:
         provider = self._providers.get(key)
         if provider and provider.identity in self._identities:
             return True
-        hash_value = gnu_hash(reference.name)
-        for image in self._candidates(reference):
-            if image.symbols.defines(reference.name, hash_value, version):
-                self._providers.note(key, image)
-                return True
-        return False
+        found = self._find_provider(reference)
+        if found:
+            self._providers[key] = found
+        return found is not None
 
-    def _candidates(self, reference: Reference) -> Iterator[LibraryImage]:
+    def _find_provider(self, reference: Reference) -> LibraryImage | None:
+        """Find a file that defines a symbol: whether there is one does not depend on who is asked first."""
+        hash_value = gnu_hash(reference.name)
         named = self._named(reference)
-        if named:
-            yield named
-        yield from self._likeliest_first
+        if named and named.symbols.defines(reference.name, hash_value, reference.version):
+            return named
+        for place, image in enumerate(self._likeliest_first):
+            if image.symbols.defines(reference.name, hash_value, reference.version):
+                # The next symbols are likely to be in the same file.
+                self._likeliest_first.insert(0, self._likeliest_first.pop(place))
+                return image
+        return None
 
     def _is_satisfied_in_order(self, reference: Reference) -> bool:
         hash_value = gnu_hash(reference.name)

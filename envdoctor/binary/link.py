@@ -107,7 +107,7 @@ class _Loader:
 
     world: World
     main: LinkMap
-    providers: Providers = field(default_factory=Providers)
+    providers: Providers = field(default_factory=dict)
 
     @property
     def rules(self) -> SearchRules:

@@ -8,6 +8,7 @@ gigabyte fill tens of megabytes.
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cached_property
 from itertools import repeat
 from operator import mul
@@ -87,6 +88,14 @@ class Version(NamedTuple):
     file: str = ""  # which is asked for it
 
 
+class _Fit(Enum):
+    """How the version of a definition fits the one that is asked for."""
+
+    EXACT = auto()
+    DEFAULT = auto()  # it will do when it is the only one
+    NO = auto()
+
+
 class NeededVersion(NamedTuple):
     """A version that must exist for a file to be loaded."""
 
@@ -121,73 +130,81 @@ class SymbolTable:
         """
         # This runs tens of thousands of times per process: the Bloom filter answers nearly always, so it comes first.
         if (table := self._gnu_table) is None:
-            return self._is_matched(self._candidates_by_system_v(name), name, version)
+            return self._is_matched(self._find_by_system_v(name), name, version)
         bloom, bloom_mask, shift, buckets, chains = table
         word = bloom[(hash_value >> 6) & bloom_mask]
         if not (word >> (hash_value & 63)) & (word >> ((hash_value >> shift) & 63)) & 1:
             return False
-        start = buckets[hash_value % len(buckets)] - self._first_hashed
-        if start < 0:
-            return False
-        return self._is_matched(self._candidates(chains, start, hash_value), name, version)
-
-    def _candidates(self, chains: memoryview, start: int, hash_value: int) -> Iterator[int]:
-        for place in range(start, len(chains)):
+        first = self._first_hashed
+        candidates = []
+        for place in range(max(buckets[hash_value % len(buckets)] - first, -1), len(chains)):
+            if place < 0:
+                return False
             chained = chains[place]
             if (chained ^ hash_value) >> 1 == 0:
-                yield place + self._first_hashed
+                candidates.append(place + first)
             if chained & 1:
-                return
+                break
+        return self._is_matched(candidates, name, version)
 
-    def _candidates_by_system_v(self, name: bytes) -> Iterator[int]:
+    def _find_by_system_v(self, name: bytes) -> list[int]:
         if (table := self._system_v_table) is None:
-            return
+            return []
         buckets, chains = table
         index = buckets[system_v_hash(name) % len(buckets)]
-        for _ in range(len(chains)):  # a damaged chain may be a circle
-            if not 0 < index < len(chains):
-                return
-            yield index
+        found: list[int] = []
+        while 0 < index < len(chains) and len(found) < len(chains):  # a damaged chain may be a circle
+            found.append(index)
             index = chains[index]
+        return found
 
-    def _is_matched(self, candidates: Iterator[int], name: bytes, version: Version | None) -> bool:
+    def _is_matched(self, candidates: list[int], name: bytes, version: Version | None) -> bool:
         """Choose among the definitions of a name as `do_lookup_x` and `check_match` do."""
         defaults = []
-        for index in candidates:
-            name_offset, kind, visibility, section, value, _ = self._symbol(index)
+        for symbol in candidates:
+            name_offset, kind, visibility, section, value, _ = self._symbol(symbol)
             has_value = value or section == _SECTION_ABSOLUTE or kind & 0xF == _TYPE_TLS
             is_definition = section and has_value and kind & 0xF in _FINDABLE_TYPES
             if not is_definition or not self._is_named(name_offset, name):
                 continue
             is_found = kind >> 4 in _FINDABLE_BINDINGS and visibility & 3 not in _LOCAL_VISIBILITIES
-            match self._fit(index, version):
-                case "exact":
-                    return is_found
-                case "default":
-                    defaults.append(is_found)
+            fit = self._fit(symbol, version)
+            if fit is _Fit.EXACT:
+                return is_found
+            if fit is _Fit.DEFAULT:
+                defaults.append(is_found)
         # Several versions and none of them asked for: the loader does not choose.
         return len(defaults) == 1 and defaults[0]
 
-    def _fit(self, index: int, version: Version | None) -> str:
+    def _fit(self, symbol: int, version: Version | None) -> _Fit:
         if self._version_symbols is None:
-            return "exact"
-        (own,) = self.elf.reader.unpack(_HALF, self._version_symbols + index * _HALF.size)
+            return _Fit.EXACT
+        place = symbol * _HALF.size
+        if place + _HALF.size > len(self._version_table):
+            raise ElfError("a symbol without a version", self._version_symbols + place)
+        (own,) = _HALF.unpack_from(self._version_table, place)
         is_hidden = own & _VERSION_HIDDEN
         if version is None:
             if own & _VERSION_INDEX < _OLDEST_VERSION:
-                return "exact"
-            return "no" if is_hidden else "default"
+                return _Fit.EXACT
+            return _Fit.NO if is_hidden else _Fit.DEFAULT
         defined = self._versions.get(own & _VERSION_INDEX)
         if defined is not None:
-            return "exact" if defined.name == version.name else "no"
-        return "no" if is_hidden or version.is_hidden else "default"
+            return _Fit.EXACT if defined.name == version.name else _Fit.NO
+        return _Fit.NO if is_hidden or version.is_hidden else _Fit.DEFAULT
 
-    def _symbol(self, index: int) -> tuple[int, ...]:
-        return self.elf.reader.unpack(_SYMBOL, self._symbols + index * _SYMBOL.size)
+    def _symbol(self, symbol: int) -> tuple[int, ...]:
+        place = symbol * _SYMBOL.size
+        if place + _SYMBOL.size > len(self._symbol_table):
+            raise ElfError("a hash of no symbol", self._symbols + place)
+        return _SYMBOL.unpack_from(self._symbol_table, place)
 
     def _is_named(self, name_offset: int, name: bytes) -> bool:
-        start, _ = self.elf.dynamic_strings
-        return self.elf.reader.peek(start + name_offset, len(name) + 1) == name + b"\0"
+        strings = self._strings
+        if strings is None:
+            return self._name_at(name_offset) == name
+        end = name_offset + len(name)
+        return strings.startswith(name, name_offset) and strings[end : end + 1] == b"\0"
 
     # --- references --------------------------------------------------------------------------------------------
 
@@ -248,10 +265,10 @@ class SymbolTable:
 
     def _name_reader(self) -> Callable[[int], bytes]:
         """Choose how names are read: a table of moderate size is read whole, once for all names."""
-        start, end = self.elf.dynamic_strings
-        if end - start > _LARGEST_STRINGS_IN_MEMORY:
+        start, _ = self.elf.dynamic_strings
+        content = self._read_strings()
+        if content is None:
             return self._name_at
-        content = self.elf.reader.read(start, end - start)
 
         def name_at(offset: int) -> bytes:
             if (length := content.find(b"\0", offset)) < 0:
@@ -332,6 +349,29 @@ class SymbolTable:
         if place is None:
             raise ElfError("a dynamic table without symbols", self.elf.header.segments_offset)
         return place
+
+    @cached_property
+    def _symbol_table(self) -> bytes:
+        """The symbols that the hash table leads to, and those before them."""
+        if self._gnu_table is None:
+            count = 0 if self._system_v_table is None else len(self._system_v_table[1])
+        else:
+            count = self._first_hashed + len(self._gnu_table[4])
+        return self._read_at(self._symbols, count * _SYMBOL.size)
+
+    @cached_property
+    def _version_table(self) -> bytes:
+        count = len(self._symbol_table) // _SYMBOL.size
+        return b"" if self._version_symbols is None else self._read_at(self._version_symbols, count * _HALF.size)
+
+    @cached_property
+    def _strings(self) -> bytes | None:
+        """The names of all symbols, unless they are very many."""
+        return self._read_strings()
+
+    def _read_strings(self) -> bytes | None:
+        start, end = self.elf.dynamic_strings
+        return self.elf.reader.read(start, end - start) if end - start <= _LARGEST_STRINGS_IN_MEMORY else None
 
     @cached_property
     def _version_symbols(self) -> int | None:

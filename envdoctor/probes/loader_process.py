@@ -13,6 +13,7 @@ from envdoctor.binary.reader import BinaryError
 from envdoctor.errors import ProbeError
 from envdoctor.model.facts import Absence, Environment, TorchBuild, Unavailable, Variable
 from envdoctor.model.loading import LoadFailure, LoadFault
+from envdoctor.probes.import_path import find_import_packages
 from envdoctor.probes.loader_files import LoaderFiles
 from envdoctor.probes.loader_settings import MACHINES, read_interpreter_file, read_search_rules
 from envdoctor.probes.torch_import import Preload, TorchImport, read_torch_import
@@ -20,6 +21,10 @@ from envdoctor.probes.torch_import import Preload, TorchImport, read_torch_impor
 # Modules of the standard library that every `import torch` imports and that need libraries of the system.
 _STANDARD_MODULES = ("_ctypes", "zlib", "_bz2", "_lzma", "_hashlib", "_ssl")
 _STANDARD_LIBRARY = "standard library"
+
+# The module of numpy, up to 1.26 and since 2.0, that needs its other libraries. torch imports numpy when it is there:
+# up to 1.4 first of all, since 1.5 while `torch._C` initialises (torch/csrc/utils/tensor_numpy.cpp).
+_NUMPY_MODULES = ("_core/_multiarray_umath", "core/_multiarray_umath")
 
 # Opened by name while torch 2.0 and 2.1 initialise (torch/csrc/jit/codegen/cuda/interface.cpp); it may fail.
 _FUSER = "libnvfuser_codegen.so"
@@ -112,6 +117,8 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
         if failure and os.path.basename(path).startswith("_ctypes"):
             return None, failure
     steps = read_torch_import(Path(torch.build.root))
+    if not steps.opens_global_deps:
+        _open_numpy(process, torch.environment)
     if not steps.opens_global_deps or torch.variables.get("TORCH_USE_RTLD_GLOBAL"):
         binding = Binding.NOW if torch.variables.get("LD_BIND_NOW") else Binding.LAZY
         failure = process.open(module, is_global=True, binding=binding)
@@ -122,7 +129,15 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
     fuser = os.path.join(torch.library_folder, _FUSER)
     if os.path.isfile(fuser):
         process.open(fuser)
+    _open_numpy(process, torch.environment)
     return process, None
+
+
+def _open_numpy(process: Process, environment: Environment) -> None:
+    for package in find_import_packages(environment, "numpy")[:1]:
+        files = (f"{package}/{name}{suffix}" for name in _NUMPY_MODULES for suffix in environment.extension_suffixes)
+        for path in filter(os.path.isfile, files):
+            process.open(path)  # torch goes on without it
 
 
 def _find_standard_modules(environment: Environment) -> Iterable[str]:
