@@ -10,10 +10,10 @@ TORCH_FOR_TESTS := torch==2.13.0
 PYTEST_FLAGS ?= -n auto
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint format types contracts docs golden locks test-wheel verify bench clean
+.PHONY: help check test lint format types contracts docs golden locks test-wheel verify verify-loader bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The lock is made from pyproject.toml, so it changes when the dependencies do.
 $(STAMPS)/venv: lockfiles/dev/requirements.txt
@@ -79,6 +79,9 @@ test-wheel: $(STAMPS)/venv  ## run the tests against the built wheel
 
 verify: $(STAMPS)/venv  ## read real wheels (9 GB, one at a time; or WHEELS=...) and compare them with fixtures/wheel_archs.json
 	$(BIN)/python -m tools.verify_wheels $(WHEELS)
+
+verify-loader: $(STAMPS)/torch  ## ask the dynamic loader about every library of ENV (else of .venv), and compare with the prediction
+	$(BIN)/python -m tools.verify_loader $(or $(ENV),$(BIN)/python)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(STAMPS) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
