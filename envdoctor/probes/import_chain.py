@@ -102,6 +102,11 @@ class ImportChains:
             tuple(dict.fromkeys(opening for name in on_the_way for opening in self._find_preloads(name))),
         )
 
+    def is_extension_module(self, module: str) -> bool:
+        """Tell whether a name stands for a compiled module, and not for a source or a package."""
+        located = self.locate(module)
+        return bool(located and located.path and not located.path.endswith(".py"))
+
     def locate(self, module: str) -> Located | None:
         """Find what a name stands for outside of the standard library; None when there is nothing."""
         if module not in self._located:
