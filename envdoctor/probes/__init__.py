@@ -50,6 +50,7 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         launchers,
         libraries,
         library_files,
+        loader,
         named_gpus,
         nvml,
         records,
@@ -72,6 +73,13 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
         jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
         found = library_files.find_libraries(examined, torch)
+        installation = loader.Installation(
+            environment=examined,
+            distributions=() if isinstance(installed, Unavailable) else installed,
+            torch=torch,
+            libraries=found,
+            variables=variables,
+        )
         device_code = _attempt(
             lambda: (
                 *libraries.find_device_code(found, installed, torch, deep=plan.deep),
@@ -89,6 +97,8 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
             contested_folders=_attempt(lambda: contested_files.find_contested_folders(installed)),
             cupy=_attempt(lambda: cupy.read_cupy_build(examined, installed)),
             device_code=device_code,
+            loader=_attempt(lambda: loader.find_loader(installation, kb)),
+            foreign_modules=_attempt(lambda: loader.find_foreign(installation)),
             cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
             jit_extensions=jit_extensions,
             damaged_installations=_attempt(lambda: records.find_damaged_installations(installed)),
