@@ -2,8 +2,8 @@
 
 import glob
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.binary.binding import Binding
@@ -12,7 +12,7 @@ from envdoctor.binary.link import Process, start_process
 from envdoctor.binary.reader import BinaryError
 from envdoctor.errors import ProbeError
 from envdoctor.model.facts import Absence, Environment, TorchBuild, Unavailable, Variable
-from envdoctor.model.loading import LoadFailure, LoadFault
+from envdoctor.model.loading import LoadFailure
 from envdoctor.probes.import_path import find_import_packages
 from envdoctor.probes.loader_files import LoaderFiles
 from envdoctor.probes.loader_settings import MACHINES, read_interpreter_file, read_search_rules
@@ -153,29 +153,29 @@ def _open_global_deps(process: Process, steps: TorchImport, torch: _Torch) -> Lo
     failure = process.open(path, is_global=True)
     if failure is None:
         if any(steps.needs_loaded in library.path for library in process.loaded):
-            _preload(process, steps, steps.after_success, torch)  # torch goes on whatever comes of it
+            for preload in _find_preloads(steps, steps.after_success, torch):
+                if preload is None or process.open(preload):
+                    break  # torch goes on without it
         return None
     if not any(text in failure.words for text in steps.about):
         return failure
-    if missing := _preload(process, steps, steps.after_failure, torch):
-        # For want of the library that torch looks for itself, nobody is told which one the loader did not find.
-        return replace(failure, words=missing.words) if missing.fault is LoadFault.LIBRARY else missing
+    for preload in _find_preloads(steps, steps.after_failure, torch):
+        if preload is None:  # a ValueError of torch follows, which says less than the loader said
+            return failure
+        if another := process.open(preload):
+            return another
     return process.open(path, is_global=True)
 
 
-def _preload(process: Process, steps: TorchImport, preloads: Iterable[Preload], torch: _Torch) -> LoadFailure | None:
+def _find_preloads(steps: TorchImport, preloads: Iterable[Preload], torch: _Torch) -> Iterator[str | None]:
+    """Find the files that torch opens, one after the other; None stands for one that it cannot do without."""
     cuda = torch.build.build_cuda_version
     major = cuda.major if cuda else 0
     for preload in preloads:
-        if preload.least_cuda_major > major:
-            continue
-        path = _find_preload(preload, steps, major, torch)
-        if path is None and preload.is_required:
-            words = f"{preload.pattern} not found in the system path"
-            return LoadFailure(words=words, fault=LoadFault.LIBRARY, file=torch.build.root, name=preload.pattern)
-        if path and (failure := process.open(path)):
-            return failure
-    return None
+        if preload.least_cuda_major <= major:
+            path = _find_preload(preload, steps, major, torch)
+            if path or preload.is_required:
+                yield path
 
 
 def _find_preload(preload: Preload, steps: TorchImport, cuda_major: int, torch: _Torch) -> str | None:
