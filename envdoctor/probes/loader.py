@@ -79,7 +79,7 @@ class _Prediction:
         """Ask for everything."""
         torch_failure = self.processes.torch_failure
         of_torch = self._torch_process
-        self._note(of_torch)
+        self._note((*self.processes.alone.loaded, *of_torch))
         opened = [each for each in self._selection.find_opened() if self._is_asked(each)]
         failures = [(each, failure) for each in opened if (failure := self._open(each))]
         if torch_failure:
