@@ -38,7 +38,7 @@ class Demand:
             ValueError: *version* is none.
 
         """
-        return self.specifier.contains(version, prereleases=True)
+        return self.specifier.contains(Version(version), prereleases=True)
 
     def __str__(self) -> str:
         return f"{self.project}{self.specifier}"
