@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.torch_builds import X86_64
 from envdoctor.kb.torch_choice import COMPANIONS, pip_install
@@ -10,6 +12,8 @@ from envdoctor.model.finding import Remedy
 from envdoctor.model.wording import enumerate_all
 
 _XFORMERS = "xformers"
+# From this torch on, the indexes of other CUDA versions than the default have xformers too.
+_FIRST_WITH_XFORMERS = Version("2.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,7 @@ class _Index:
     option: str  # "" for the default index
     tag: str
     tagged: tuple[str, ...]  # projects whose version carries the tag there
+    is_default: bool = False  # whether the default index has this flavour as well
 
     def requirement(self, project: str, version: str) -> str:
         return f"{project}=={version}+{self.tag}" if project in self.tagged else f"{project}=={version}"
@@ -49,11 +54,7 @@ def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remed
     if index and name in COMPANIONS and (versions := kb.companions(torch.version)).get(name):
         return _replace_companions(wish, index, versions)
     if index and name == _XFORMERS and (version := kb.companion_for(name, torch.version)):
-        words = [pip_install(wish.environment), "--force-reinstall --no-deps", f"{name}=={version}", index.option]
-        return Remedy(
-            summary=f"install {name} {version}, which was built for this torch",
-            commands=(" ".join(filter(None, words)),),
-        )
+        return _replace_xformers(version, index, wish, kb)
     if any(name in row.distributions for row in kb.source_only):
         return _build_anew(name, wish)
     return Remedy(summary=f"install the {name} that was built for torch {torch.version}, or build it anew beside it")
@@ -65,7 +66,9 @@ def _find_index(wish: CompanionWish, kb: KnowledgeBase) -> _Index | None:
     if torch.flavour is TorchFlavour.CUDA:
         rows = (row for row in kb.torch_builds() if row.version == release and row.cuda == torch.build_cuda_version)
         row = next((row for row in rows if row.platform == platform), None)
-        return _Index(option=row.index_option, tag=row.tag, tagged=row.tagged) if row else None
+        if row is None:
+            return None
+        return _Index(option=row.index_option, tag=row.tag, tagged=row.tagged, is_default=row.on_pypi)
     order = list(kb.torch_releases)
     for row_of_index in kb.torch_indexes if torch.flavour is TorchFlavour.CPU and release in order else ():
         if order.index(row_of_index.first) <= order.index(release) <= order.index(row_of_index.last):
@@ -89,6 +92,23 @@ def _replace_companions(wish: CompanionWish, index: _Index, versions: dict[str, 
     return Remedy(
         summary=f"install what belongs to torch {wish.torch.version}, from one index: {listed}",
         commands=(" ".join(filter(None, words)),),
+    )
+
+
+def _replace_xformers(version: str, index: _Index, wish: CompanionWish, kb: KnowledgeBase) -> Remedy:
+    pip, release = pip_install(wish.environment), wish.torch.version.partition("+")[0]
+    if wish.torch.flavour is TorchFlavour.CPU:
+        default = next((row for row in kb.torch_builds() if row.version == release and row.on_pypi), None)
+        command = default and f"{pip} {default.requirement} {default.index_option}".rstrip()
+        return Remedy(
+            summary=f"install torch {release} with CUDA, for which xformers is built, or remove xformers",
+            commands=(command,) if command else (),
+        )
+    has_own = Version(release) >= _FIRST_WITH_XFORMERS and not index.is_default
+    option = f" {index.option}" if has_own else ""
+    return Remedy(
+        summary=f"install xformers {version}, which was made for this torch",
+        commands=(f"{pip} --force-reinstall --no-deps {_XFORMERS}=={version}{option}",),
     )
 
 

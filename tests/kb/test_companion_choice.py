@@ -75,13 +75,21 @@ def test_makes_pip_replace_another_build_of_one_version(kb: KnowledgeBase) -> No
     ("torch", "command"),
     [
         ("2.1.2+cu118", f"xformers==0.0.23.post1 {INDEX}/cu118"),
-        ("2.14.1+cu130", f"xformers==0.0.35 {INDEX}/cu130"),
+        ("2.1.2+cu121", "xformers==0.0.23.post1"),
+        ("2.0.1+cu118", "xformers==0.0.22"),
+        ("2.14.1+cu130", "xformers==0.0.35"),
     ],
 )
 def test_names_the_xformers_that_was_built_for_a_torch(kb: KnowledgeBase, torch: str, command: str) -> None:
     remedy = remedy_for("xformers", torch, a_distribution("xformers", "0.0.20"), kb=kb)
 
     assert remedy.commands == (f"{PIP} --force-reinstall --no-deps {command}",)
+
+
+def test_xformers_needs_torch_with_cuda(kb: KnowledgeBase) -> None:
+    remedy = remedy_for("xformers", "2.1.2+cpu", a_distribution("xformers", "0.0.23.post1"), kb=kb)
+
+    assert remedy.commands == (f"{PIP} torch==2.1.2+cu121 {INDEX}/cu121",)
 
 
 def test_builds_anew_what_pip_has_as_source(kb: KnowledgeBase) -> None:
