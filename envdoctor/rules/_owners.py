@@ -1,0 +1,60 @@
+"""Distributions that brought different files for the same places, and how to get them apart."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+from envdoctor.model.facts import ContestedFolder, Distribution, Environment
+from envdoctor.model.finding import Evidence
+from envdoctor.model.wording import enumerate_all
+from envdoctor.rules._coverage import short_path
+
+# What marks the variant that has all the others have, and more: onnxruntime-gpu, mmcv-full, opencv-contrib-python.
+_FULLER = re.compile(r"(^|-)(gpu|full|contrib)(-|$)")
+_SHOWN = 4
+
+
+def find_installed(name: str, distributions: tuple[Distribution, ...]) -> Distribution | None:
+    """Return the distribution that the interpreter finds under a name."""
+    return next((each for each in distributions if each.name == name and not each.shadowed_by), None)
+
+
+def describe_versions(names: tuple[str, ...], distributions: tuple[Distribution, ...]) -> str:
+    """Write ``onnxruntime 1.17.0 and onnxruntime-gpu 1.17.1``."""
+    versions = ((name, find_installed(name, distributions)) for name in names)
+    return enumerate_all(f"{name} {each.version}" if each else name for name, each in versions)
+
+
+def main_owner(folder: ContestedFolder) -> str:
+    """Name the distribution that most of the files are of; "" where none is of any."""
+    counts = Counter(file.owner for file in folder.files if file.owner)
+    return min(counts, key=lambda name: (-counts[name], name), default="")
+
+
+def fullest(folder: ContestedFolder) -> str:
+    """Name the variant to keep: the one that has more than the others by its name, else the one that lies there."""
+    fuller = [name for name in folder.distributions if _FULLER.search(name)]
+    return fuller[0] if fuller else main_owner(folder) or folder.distributions[0]
+
+
+def describe_files(folder: ContestedFolder) -> Iterator[Evidence]:
+    """Say whose the first files are."""
+    for file in folder.files[:_SHOWN]:
+        whose = f"is that of {file.owner}" if file.owner else "is that of none of them, or cannot be told apart"
+        yield Evidence(source=short_path(file.path), value=whose)
+    if (more := folder.contested - _SHOWN) > 0:
+        yield Evidence(source="lists of installed files (RECORD)", value=f"{more} more files that both claim")
+
+
+def replacement_commands(
+    remove: tuple[str, ...], keep: tuple[str, ...], environment: Environment | None
+) -> tuple[str, ...]:
+    """Remove distributions together and install requirements anew; () where pip cannot be run for the environment."""
+    if environment is not None and not isinstance(environment.interpreter, str):
+        return ()
+    python = shlex.quote(str(environment.interpreter)) if environment else "python"
+    uninstall = f"{python} -m pip uninstall --yes {' '.join(remove)}"
+    return (
+        (uninstall, f"{python} -m pip install --no-deps {' '.join(map(shlex.quote, keep))}") if keep else (uninstall,)
+    )

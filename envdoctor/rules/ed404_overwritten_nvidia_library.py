@@ -1,0 +1,93 @@
+"""Two wheels of NVIDIA's own wrote the same library file."""
+
+import re
+
+from envdoctor.model.facts import ContestedFolder, Distribution, Environment, TorchBuild
+from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
+from envdoctor.model.requirements import read_demand
+from envdoctor.model.rule import Conclusions, rule
+from envdoctor.model.wording import enumerate_all
+from envdoctor.rules._coverage import short_path
+from envdoctor.rules._owners import (
+    describe_files,
+    describe_versions,
+    main_owner,
+    replacement_commands,
+)
+
+_OF_NVIDIA = re.compile(r"/nvidia(/|$)")
+
+
+@rule("ED404", Severity.WARNING, "wheels of NVIDIA overwrote each other's libraries")
+def overwritten_nvidia_library(
+    contested_folders: tuple[ContestedFolder, ...],
+    distributions: tuple[Distribution, ...],
+    environment: Environment | None = None,
+    torch: TorchBuild | None = None,
+) -> Conclusions:
+    """
+    ## What it means
+    Two wheels for different CUDA majors, such as nvidia-nccl-cu11 and nvidia-nccl-cu12, install a library of the same
+    name into the same folder, here `nvidia/nccl/lib/libnccl.so.2`. Only the last one is there, and whoever needs the
+    other gets the wrong one: `undefined symbol: ncclCommRegister`, a cuDNN of another version than the metadata tell,
+    JAX on the CPU without a word.
+
+    ## How envdoctor knows
+    The lists of installed files (RECORD) of both name the library, with other content. Size and hash of the file tell
+    whose it is. Wheels of two majors whose libraries have different names (`libcublas.so.11`, `libcublas.so.12`) get
+    along, and so do those of CUDA 13, which have a folder of their own (`nvidia/cu13`).
+
+    ## Why it happens
+    A lock or a requirements file names wheels for two majors, or two frameworks for different majors share an
+    environment.
+
+    ## How to fix it
+    Remove the wheels of both together, then install the one that torch asks for. To uninstall one of them alone
+    (`pip uninstall nvidia-nccl-cu11`, as often advised) deletes the file that they share, and what needs it then finds
+    none, or an older one of the system. Take the lines of the other major out of the requirements.
+
+    ## When to ignore it
+    When the file that lies there is the one that the job needs, and nothing is installed any more.
+    """
+    owner_of_torch = next((each for each in distributions if torch and each.metadata_path == torch.distribution), None)
+    asked = _find_asked(owner_of_torch, environment) if owner_of_torch else {}
+    for folder in sorted(contested_folders, key=lambda each: (each.folder, each.distributions)):
+        if not _OF_NVIDIA.search(folder.folder):
+            continue
+        owner, wanted = main_owner(folder), next(filter(asked.__contains__, folder.distributions), "")
+        whose = f"what lies there is that of {owner}" if owner else "whose files lie there cannot be told"
+        but = f", and torch asks for {wanted}" if wanted and wanted != owner else ""
+        evidence = list(describe_files(folder))
+        if owner_of_torch and wanted:
+            source = owner_of_torch.metadata_path.rpartition("/")[2]
+            evidence.append(Evidence(source=source, value=f"Requires-Dist: {asked[wanted]}"))
+        yield Finding(
+            message=f"{describe_versions(folder.distributions, distributions)} overwrote each other in "
+            f"`{short_path(folder.folder)}`: {whose}{but}",
+            evidence=tuple(evidence),
+            remedy=_remedy(folder, asked.get(wanted, ""), environment),
+        )
+
+
+def _find_asked(owner: Distribution, environment: Environment | None) -> dict[str, str]:
+    """Return the wheels of NVIDIA that a distribution asks for, with the requirement."""
+    asked = {}
+    for text in owner.requires:
+        if not text.startswith("nvidia"):
+            continue
+        try:
+            demand = read_demand(text, environment)
+        except ValueError:
+            continue
+        if demand:
+            asked[demand.project.replace("_", "-").lower()] = str(demand)
+    return asked
+
+
+def _remedy(folder: ContestedFolder, wanted: str, environment: Environment | None) -> Remedy:
+    names = enumerate_all(folder.distributions)
+    then = f"install {wanted}, which torch asks for" if wanted else "install the one that is needed"
+    return Remedy(
+        summary=f"uninstall {names} together, then {then}: to uninstall one alone takes the shared files along",
+        commands=replacement_commands(folder.distributions, (wanted,) if wanted else (), environment),
+    )
