@@ -1,0 +1,281 @@
+"""Real faults made in real environments: what is predicted of each is what the real loader says of it."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envdoctor.model.facts import Unavailable
+from envdoctor.probes.environment import find_environment
+from tests.compiler import build_library, needs_compiler
+from tests.end_to_end.real_loader import (
+    TORCH,
+    ask,
+    ask_torch,
+    build_extension,
+    copy_torch,
+    examine,
+    needs_torch,
+    predict,
+    predict_torch,
+)
+from tests.probes.pythons import find_python, make_venv, site_packages_of
+from tools.verify_loader import verify
+
+MODULE = 'extern "C" void* PyInit__C() { return nullptr; }'
+OWN_VERSION = "{}.{}".format(*sys.version_info)
+JIT_LINK = "undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12"
+NOT_FOUND = "cannot open shared object file: No such file or directory"
+
+MakeLibrary = Callable[[Path, pytest.MonkeyPatch], Path]
+
+
+# --- libraries that need no torch --------------------------------------------------------------------------------
+
+
+def cut_off_at_once(package: Path, _: pytest.MonkeyPatch) -> Path:
+    return cut(build_library(package / "_C.so", MODULE), 40)
+
+
+def cut_off_in_its_headers(package: Path, _: pytest.MonkeyPatch) -> Path:
+    return cut(build_library(package / "_C.so", MODULE), 100)
+
+
+def cut_off_in_the_middle(package: Path, _: pytest.MonkeyPatch) -> Path:
+    """The loader does not notice, and the process dies."""
+    library = build_library(package / "_C.so", f"int table[1 << 16] = {{1}};{MODULE}")
+    return cut(library, library.stat().st_size // 2)
+
+
+def cut_off_behind_what_is_loaded(package: Path, _: pytest.MonkeyPatch) -> Path:
+    library = build_library(package / "_C.so", f"int table[1 << 16] = {{1}};{MODULE}")
+    return cut(library, library.stat().st_size - 64)
+
+
+def cut(library: Path, size: int) -> Path:
+    library.write_bytes(library.read_bytes()[:size])
+    return library
+
+
+def pointer_of_git_lfs(package: Path, _: pytest.MonkeyPatch) -> Path:
+    library = package / "_C.so"
+    library.write_text(
+        "version https://git-lfs.github.com/spec/v1\n"
+        "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 28143512\n"
+    )
+    return library
+
+
+def for_another_machine(package: Path, _: pytest.MonkeyPatch) -> Path:
+    library = build_library(package / "_C.so", MODULE)
+    content = bytearray(library.read_bytes())
+    content[18:20] = (8).to_bytes(2, "little")  # e_machine: MIPS
+    library.write_bytes(content)
+    return library
+
+
+def without_a_library_of_its_libraries(package: Path, _: pytest.MonkeyPatch) -> Path:
+    deepest = build_library(package / "lib" / "libdeepest.so.3")
+    middle = build_library(package / "lib" / "libmiddle.so", needs=[deepest])
+    deepest.unlink()
+    return build_library(package / "_C.so", MODULE, needs=[middle], options=["-Wl,-rpath,$ORIGIN/lib"])
+
+
+def beside_an_older_nvjitlink(package: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As in https://github.com/pytorch/pytorch/issues/144244: NVIDIA's libraries yield to LD_LIBRARY_PATH."""
+    site_packages = package.parent
+    jit_link = a_jit_link(site_packages / "nvidia" / "nvjitlink" / "lib", 1, 4)
+    sparse = build_library(
+        site_packages / "nvidia" / "cusparse" / "lib" / "libcusparse.so.12",
+        'extern "C" int __nvJitLinkComplete_12_4(); int solve() { return __nvJitLinkComplete_12_4(); }',
+        needs=[jit_link],
+        options=["-Wl,--enable-new-dtags,-rpath,$ORIGIN/../../nvjitlink/lib"],
+    )
+    older = a_jit_link(site_packages.parent / "cuda-12.1" / "lib64", 1)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(older.parent))
+    return build_library(
+        package / "_C.so", MODULE, needs=[sparse], options=["-Wl,-rpath,$ORIGIN/../nvidia/cusparse/lib:$ORIGIN/lib"]
+    )
+
+
+def a_jit_link(folder: Path, *minors: int) -> Path:
+    names = [f"__nvJitLinkComplete_12_{minor}" for minor in minors]
+    source = "".join(f'extern "C" int {name}() {{ return 0; }}' for name in names)
+    return build_versioned(folder / "libnvJitLink.so.12", source, "libnvJitLink.so.12 { global: __nv*; local: *; };")
+
+
+def build_versioned(path: Path, source: str, versions: str) -> Path:
+    path.parent.mkdir(parents=True)
+    script = path.with_suffix(".map")
+    script.write_text(versions)
+    return build_library(path, source, options=[f"-Wl,--version-script={script}"])
+
+
+def beside_the_libstdcxx_of_gcc_10(package: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As in https://github.com/sunset1995/DirectVoxGO/issues/19; the library is a stand-in with the same versions."""
+    strings = "GLIBCXX_3.4 {}; CXXABI_1.3 {};"
+    strings += "".join(f"GLIBCXX_3.4.{minor} {{}};" for minor in range(1, 29))
+    strings += "".join(f"CXXABI_1.3.{minor} {{}};" for minor in range(1, 13))
+    older = build_versioned(package / "gcc-10" / "libstdc++.so.6", "", strings)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(older.parent))
+    # Its check of the size is std::__throw_bad_array_new_length, of GLIBCXX_3.4.29.
+    return build_library(
+        package / "_C.so",
+        f"#include <memory>\nint* go(int n) {{ return std::allocator<int>().allocate(n); }}\n{MODULE}",
+    )
+
+
+def of_python_3_8(package: Path, _: pytest.MonkeyPatch) -> Path:
+    """An extension module of Python 3.8 whose name does not tell."""
+    library = package / "math.so"
+    shutil.copyfile(module_of_python_3_8(), library)
+    return library
+
+
+def module_of_python_3_8() -> Path:
+    version = find_python("3.8").resolve().parents[1] / "lib" / "python3.8"
+    return next(version.glob("lib-dynload/math.*.so"))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (cut_off_at_once, "{library}: file too short"),
+        (cut_off_in_its_headers, "{library}: cannot read file data"),
+        (cut_off_in_the_middle, "Bus error"),
+        (pointer_of_git_lfs, "{library}: invalid ELF header"),
+        (for_another_machine, f"{{library}}: {NOT_FOUND}"),
+        (without_a_library_of_its_libraries, f"libdeepest.so.3: {NOT_FOUND}"),
+        (beside_an_older_nvjitlink, f"{{package}}/../nvidia/cusparse/lib/libcusparse.so.12: {JIT_LINK}"),
+        (
+            beside_the_libstdcxx_of_gcc_10,
+            "{package}/gcc-10/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by {library})",
+        ),
+        (of_python_3_8, "{library}: undefined symbol: _PyLong_One"),
+    ],
+)
+def test_a_fault_of_an_extension_is_predicted(
+    make: MakeLibrary, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = make_venv(tmp_path / "venv", "3.11" if make is of_python_3_8 else OWN_VERSION)
+    library = make(a_package(python), monkeypatch)
+    words = says.format(library=library, package=library.parent)
+
+    assert ask(python, library, import_torch=False) == [words]
+    assert predict(python, library) == [words]
+
+
+@needs_compiler
+def test_what_is_cut_off_behind_the_loaded_part_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = make_venv(tmp_path / "venv", OWN_VERSION)
+    library = cut_off_behind_what_is_loaded(a_package(python), monkeypatch)
+
+    assert ask(python, library, import_torch=False) == []
+    assert predict(python, library) == []
+
+
+def a_package(python: Path) -> Path:
+    """A package that imports its extension."""
+    package = site_packages_of(python) / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import _C\n")
+    return package
+
+
+def test_a_module_for_another_python_is_invisible(tmp_path: Path) -> None:
+    python = make_venv(tmp_path / "venv", "3.11")
+    package = a_package(python)
+    shutil.copy(module_of_python_3_8(), package / "_C.cpython-38-x86_64-linux-gnu.so")
+    done = subprocess.run([python, "-c", "import package"], capture_output=True, text=True, check=False)
+    facts = examine(python)
+
+    assert "cannot import name '_C'" in done.stderr
+    assert not isinstance(facts.foreign_modules, Unavailable)
+    assert [(foreign.module, foreign.tag) for foreign in facts.foreign_modules] == [
+        ("package._C", "cpython-38-x86_64-linux-gnu")
+    ]
+
+
+# --- torch, and what needs it ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_torch(tmp_path: Path) -> Path:
+    """The interpreter of an environment with a torch that may be broken."""
+    return copy_torch(TORCH, make_venv(tmp_path / "venv", OWN_VERSION))
+
+
+def torch_without_a_library(torch: Path, _: pytest.MonkeyPatch) -> None:
+    (torch / "lib" / "libc10.so").unlink()
+
+
+def torch_with_a_damaged_library(torch: Path, _: pytest.MonkeyPatch) -> None:
+    library = torch / "lib" / "libtorch_python.so"
+    beginning = library.read_bytes()[: 1 << 20]
+    library.unlink()  # it is the same file as that of the tests
+    library.write_bytes(beginning)
+
+
+def torch_beside_another_one(torch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in https://github.com/pytorch/pytorch/issues/80637: with RUNPATH, torch's libraries yield to others."""
+    other = build_library(torch.parent / "other" / "lib" / "libc10.so", "int version;")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(other.parent))
+
+
+@needs_torch
+@needs_compiler
+@pytest.mark.parametrize("damage", [torch_without_a_library, torch_with_a_damaged_library, torch_beside_another_one])
+def test_a_fault_of_torch_is_predicted(
+    damage: Callable[[Path, pytest.MonkeyPatch], None], with_torch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(site_packages_of(with_torch) / "torch", monkeypatch)
+    [words] = ask_torch(with_torch)
+
+    assert predict_torch(with_torch) == [words]
+
+
+@needs_torch
+@needs_compiler
+def test_an_extension_with_the_other_strings_is_predicted(with_torch: Path) -> None:
+    """As in https://github.com/open-mmlab/mmcv/issues/2439: std::string has two ABIs."""
+    library = build_library(
+        a_package(with_torch) / "_C.so",
+        "#include <string>\n"
+        "namespace c10::detail { void torchCheckFail(const char*, const char*, unsigned, const std::string&); }\n"
+        f'void go() {{ c10::detail::torchCheckFail("", "", 0, "why"); }}\n{MODULE}',
+        needs=[TORCH / "lib" / "libc10.so"],
+        options=["-D_GLIBCXX_USE_CXX11_ABI=0"],
+    )
+    words = f"{library}: undefined symbol: _ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+
+    assert ask(with_torch, library, import_torch=True) == [words]
+    assert predict(with_torch, library) == [words]
+
+
+@pytest.fixture(scope="module")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_extension(tmp_path_factory.mktemp("extension"))
+
+
+@needs_torch
+@needs_compiler
+def test_an_extension_loads_beside_the_torch_that_it_was_built_for(with_torch: Path, extension: Path) -> None:
+    shutil.copytree(extension / "package", site_packages_of(with_torch) / "package")
+    [library] = site_packages_of(with_torch).glob("package/_C*.so")
+
+    assert ask(with_torch, library, import_torch=True) == []
+    assert predict(with_torch, library) == []
+
+
+@needs_torch
+@needs_compiler
+def test_every_library_is_predicted_with_and_without_torch(with_torch: Path, extension: Path) -> None:
+    """Without torch in the process, nothing finds its libraries for an extension."""
+    environment = find_environment(python=str(with_torch), prefix="")
+
+    assert verify(environment, [extension / "package"], alone=False) == 0
+    assert verify(environment, [extension / "package"], alone=True) == 0
