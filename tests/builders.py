@@ -42,6 +42,7 @@ from envdoctor.model.facts import (
     Unavailable,
     Variable,
 )
+from envdoctor.model.installation import ContestedProject, DamagedInstallation, Launcher, ShadowedModule
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
 SITE_PACKAGES = "/opt/env/lib/python3.10/site-packages"
@@ -232,6 +233,56 @@ def a_cupy(distribution: str = "cupy-cuda12x", version: str = "13.6.0", **change
     return replace(build, **changes)
 
 
+# --- how what is installed lies there ----------------------------------------------------------------------------
+
+
+def a_damaged_installation(name: str = "opencv-python", **changes: Any) -> DamagedInstallation:
+    """What is left of OpenCV when another distribution of it was uninstalled."""
+    damage = DamagedInstallation(
+        distribution=name,
+        version="4.8.1.78",
+        metadata_path=f"{SITE_PACKAGES}/{name.replace('-', '_')}-4.8.1.78.dist-info",
+        location=SITE_PACKAGES,
+        gone=("cv2/__init__.py", "cv2/cv2.abi3.so"),
+        gone_count=2,
+        recorded=32,
+    )
+    return replace(damage, **changes)
+
+
+def a_contested_project(**changes: Any) -> ContestedProject:
+    """torch 2.1.0 of conda under torch 2.2.0 of pip."""
+    project = ContestedProject(
+        name="torch",
+        conda_record="/opt/env/conda-meta/pytorch-2.1.0-py3.10_cuda12.1_cudnn8.9.2_0.json",
+        conda_version="2.1.0",
+        metadata_path=f"{SITE_PACKAGES}/torch-2.2.0.dist-info",
+        version="2.2.0",
+        installer="pip",
+        survivors=(),
+        survivor_count=0,
+    )
+    return replace(project, **changes)
+
+
+def a_shadowed_module(name: str = "random", **changes: Any) -> ShadowedModule:
+    """A `random.py` on PYTHONPATH that may do."""
+    module = ShadowedModule(
+        name=name,
+        taken=f"/home/user/project/utils/{name}.py",
+        origin="PYTHONPATH",
+        hidden=f"/usr/lib/python3.10/{name}.py",
+        hidden_origin="standard library",
+    )
+    return replace(module, **changes)
+
+
+def a_launcher(script: str = "torchrun", **changes: Any) -> Launcher:
+    """A script of an environment that was moved from /old/env."""
+    launcher = Launcher(script=f"/opt/env/bin/{script}", interpreter="/old/env/bin/python3.10", exists=False)
+    return replace(launcher, **changes)
+
+
 # --- device code -------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +411,10 @@ def healthy_facts(**changes: Any) -> Facts:
         device_code=(a_torch_library(TORCH_ARCH_LIST),),
         cpu_only_extensions=(),
         jit_extensions=(),
+        damaged_installations=(),
+        contested_projects=(),
+        shadowed_modules=(),
+        launchers=(),
         gpus=(a_gpu("8.9"),),
         nvml=an_nvml_session(),
         driver=a_driver("550.54.15", cuda_version=CudaVersion(12, 4)),
