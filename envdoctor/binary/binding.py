@@ -44,9 +44,8 @@ class Lookup:
 
         """
         symbols = image.symbols
-        missing = {
-            reference.symbol: reference for reference in symbols.read_references() if not self._is_satisfied(reference)
-        }
+        references = symbols.read_references(with_weak=not self._searches_on)
+        missing = {reference.symbol: reference for reference in references if not self._is_satisfied(reference)}
         if not missing:
             return []
         # Only what a relocation uses is looked up.
@@ -57,8 +56,6 @@ class Lookup:
         version = reference.version
         if version and not self._searches_on:
             return self._is_satisfied_in_order(reference)
-        if reference.is_weak:
-            return True
         key = (reference.name, version.name, version.is_hidden) if version else (reference.name, b"", False)
         provider = self._providers.get(key)
         if provider and provider.identity in self._identities:

@@ -208,13 +208,14 @@ class SymbolTable:
 
     # --- references --------------------------------------------------------------------------------------------
 
-    def read_references(self) -> list[Reference]:
+    def read_references(self, *, with_weak: bool) -> list[Reference]:
         """Read what the file uses and does not define, in the order of its symbol table.
 
         Raises:
             BinaryError: the tables are damaged or cut off.
 
         """
+        bindings = _FINDABLE_BINDINGS if with_weak else _FINDABLE_BINDINGS - {_BINDING_WEAK}
         count = self._reference_count
         table = self.elf.reader.read(self._symbols, count * _SYMBOL.size) if count else b""
         if self._version_symbols is None or not count:
@@ -223,12 +224,13 @@ class SymbolTable:
             versions = _HALF.iter_unpack(self.elf.reader.read(self._version_symbols, count * _HALF.size))
         name_at = self._name_reader()
         found = []
-        for index, (symbol, (version,)) in enumerate(zip(_SYMBOL.iter_unpack(table), versions, strict=True)):
+        for number, (symbol, (version,)) in enumerate(zip(_SYMBOL.iter_unpack(table), versions, strict=True)):
             name_offset, kind, visibility, section, _, _ = symbol
-            if section or kind >> 4 not in _FINDABLE_BINDINGS or visibility & 3 in _LOCAL_VISIBILITIES or not index:
+            binding = kind >> 4
+            if section or not number or binding not in bindings or visibility & 3 in _LOCAL_VISIBILITIES:
                 continue
-            needed = self._versions.get(version & _VERSION_INDEX)
-            found.append(Reference(index, name_at(name_offset), needed, kind >> 4 == _BINDING_WEAK))
+            needed = self._versions.get(version & _VERSION_INDEX) if version else None
+            found.append(Reference(number, name_at(name_offset), needed, binding == _BINDING_WEAK))
         return found
 
     def read_relocated(self, *, with_calls: bool) -> Iterator[int]:

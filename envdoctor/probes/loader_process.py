@@ -113,7 +113,7 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
         return None, None
     process = alone.copy()
     for path in _find_standard_modules(torch.environment):
-        failure = process.open(path)
+        failure = _try_to_open(process, path)
         if failure and os.path.basename(path).startswith("_ctypes"):
             return None, failure
     steps = read_torch_import(Path(torch.build.root))
@@ -128,16 +128,24 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
         return None, failure
     fuser = os.path.join(torch.library_folder, _FUSER)
     if os.path.isfile(fuser):
-        process.open(fuser)
+        _try_to_open(process, fuser)
     _open_numpy(process, torch.environment)
     return process, None
+
+
+def _try_to_open(process: Process, path: str) -> LoadFailure | None:
+    """Open what torch can do without; a library that cannot be judged is left out."""
+    try:
+        return process.open(path)
+    except BinaryError:
+        return None
 
 
 def _open_numpy(process: Process, environment: Environment) -> None:
     for package in find_import_packages(environment, "numpy")[:1]:
         files = (f"{package}/{name}{suffix}" for name in _NUMPY_MODULES for suffix in environment.extension_suffixes)
         for path in filter(os.path.isfile, files):
-            process.open(path)  # torch goes on without it
+            _try_to_open(process, path)
 
 
 def _find_standard_modules(environment: Environment) -> Iterable[str]:
