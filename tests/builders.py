@@ -43,6 +43,16 @@ from envdoctor.model.facts import (
     Variable,
 )
 from envdoctor.model.installation import ContestedProject, DamagedInstallation, Launcher, ShadowedModule
+from envdoctor.model.loading import (
+    FailedLoad,
+    ForeignModule,
+    LoadedLibrary,
+    Loader,
+    LoadFailure,
+    LoadFault,
+    LoadWay,
+    OverriddenLibrary,
+)
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
 SITE_PACKAGES = "/opt/env/lib/python3.10/site-packages"
@@ -345,6 +355,112 @@ def a_jit_extension(gencode: str = "sm_86 compute_86", **changes: Any) -> JitExt
         lock_age_seconds=None,
     )
     return replace(extension, **changes)
+
+
+# --- the loader --------------------------------------------------------------------------------------------------
+
+
+def a_loader(*failed: FailedLoad, **changes: Any) -> Loader:
+    """A process of Python 3.10 on Ubuntu 22.04 that loads all libraries but those given."""
+    loader = Loader(
+        library_path=(),
+        preload=(),
+        glibc="2.35",
+        torch=None,
+        torch_process=(),
+        overridden=(),
+        asked=217,
+        failed=failed,
+    )
+    return replace(loader, **changes)
+
+
+def a_failed_load(failure: LoadFailure, **changes: Any) -> FailedLoad:
+    """The extension of `mmcv`, which `import mmcv` imports after torch."""
+    library = f"{SITE_PACKAGES}/mmcv/_ext.cpython-310-x86_64-linux-gnu.so"
+    failed = FailedLoad(
+        library=library,
+        module="mmcv._ext",
+        distribution="mmcv",
+        needs_torch=True,
+        after_torch=True,
+        way=LoadWay.WITH_PACKAGE,
+        import_chain=("mmcv/__init__.py:7", "mmcv/ops/__init__.py:3"),
+        preloads=(),
+        failure=replace(failure, file=failure.file or changes.get("library", library)),
+    )
+    return replace(failed, **changes)
+
+
+def a_missing_library(name: str = "libcudart.so.11.0", **changes: Any) -> LoadFailure:
+    """No folder that is searched has the library."""
+    failure = LoadFailure(
+        words=f"{name}: cannot open shared object file: No such file or directory",
+        fault=LoadFault.LIBRARY,
+        file="",
+        name=name,
+    )
+    return replace(failure, **changes)
+
+
+def a_missing_version(name: str, provider: LoadedLibrary, **changes: Any) -> LoadFailure:
+    """A library that is found lacks a symbol version."""
+    words = f"{provider.path}: version `{name}' not found (required by {SITE_PACKAGES}/mmcv/_ext.so)"
+    failure = LoadFailure(words=words, fault=LoadFault.VERSION, file="", name=name, provider=provider)
+    return replace(failure, **changes)
+
+
+def a_missing_symbol(name: str, **changes: Any) -> LoadFailure:
+    """No library of the process defines the symbol."""
+    version = f", version {changes['symbol_version']}" if changes.get("symbol_version") else ""
+    file = changes.get("file", f"{SITE_PACKAGES}/mmcv/_ext.cpython-310-x86_64-linux-gnu.so")
+    failure = LoadFailure(
+        words=f"{file}: undefined symbol: {name}{version}",
+        fault=LoadFault.SYMBOL,
+        file=file,
+        name=name,
+        undefined=(name,),
+    )
+    return replace(failure, **changes)
+
+
+def a_damaged_file(says: str = "file too short", **changes: Any) -> LoadFailure:
+    """The loader cannot make sense of the library that it opens."""
+    file = changes.get("file", f"{SITE_PACKAGES}/mmcv/_ext.cpython-310-x86_64-linux-gnu.so")
+    return replace(LoadFailure(words=f"{file}: {says}", fault=LoadFault.FILE, file=file, name=""), **changes)
+
+
+def a_loaded_library(path: str, **changes: Any) -> LoadedLibrary:
+    """A library that RUNPATH leads to."""
+    folder, _, name = path.rpartition("/")
+    library = LoadedLibrary(name=name, path=path, found_through="RUNPATH", folder=folder, needed_by="")
+    return replace(library, **changes)
+
+
+def an_overridden_library(name: str, taken: str, own: str, **changes: Any) -> OverriddenLibrary:
+    """A library of an nvidia-* wheel in place of which LD_LIBRARY_PATH brings the one of a CUDA of the system."""
+    folder = "/usr/local/cuda-12.1/lib64"
+    library = OverriddenLibrary(
+        taken=a_loaded_library(f"{folder}/{name}", found_through="LD_LIBRARY_PATH"),
+        own=f"{SITE_PACKAGES}/nvidia/cuda/lib/{name}",
+        taken_version=taken,
+        own_version=own,
+        same_content=False,
+    )
+    return replace(library, **changes)
+
+
+def a_foreign_module(**changes: Any) -> ForeignModule:
+    """The extension of `mmcv` for Python 3.8, which `import mmcv` imports."""
+    tag = "cpython-38-x86_64-linux-gnu"
+    module = ForeignModule(
+        library=f"{SITE_PACKAGES}/mmcv/_ext.{tag}.so",
+        module="mmcv._ext",
+        tag=tag,
+        distribution="mmcv",
+        import_chain=("mmcv/ops/__init__.py:3",),
+    )
+    return replace(module, **changes)
 
 
 # --- the machine -------------------------------------------------------------------------------------------------
