@@ -10,6 +10,8 @@ from envdoctor.model.facts import Environment
 
 _EXTRA = re.compile(r"""\bextra\s*==\s*['"]([^'"]+)['"]""")
 _EXACT = ("==", "===")
+# Without extras, marker or URL: `torch==2.8.0`, `torch (==2.1.2)`.
+_PLAIN = re.compile(r"(?P<project>[A-Za-z0-9][\w.-]*)\s*(?P<specifier>\([^()]*\)|[^;()\[\]@]*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,9 @@ def read_demand(text: str, environment: Environment | None, *, with_extras: bool
         ValueError: it is not one. pip of its time accepted more than the standard does.
 
     """
-    from packaging.requirements import Requirement  # few rules need it, and it takes its time to load
+    if plain := _PLAIN.match(text):
+        return Demand(project=plain["project"], specifier=SpecifierSet(plain["specifier"].strip("() ")))
+    from packaging.requirements import Requirement  # it takes longer to load than all the rules
 
     requirement = Requirement(text)
     extras = ("", *_EXTRA.findall(text)) if with_extras else ("",)

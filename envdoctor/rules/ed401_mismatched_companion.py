@@ -1,7 +1,7 @@
 """A package that is made for another release of torch than the installed one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -17,6 +17,7 @@ from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._pairing import is_of_release, is_refused, meets
 
 _ON_TORCH = re.compile(r"torch\s*(?:$|[^\w.\s-])", re.IGNORECASE)
+_TRITONS = frozenset({"triton", "pytorch-triton", "pytorch-triton-rocm", "triton-rocm"})
 _ON_TRITON = re.compile(r"(?:pytorch[-_])?triton\b", re.IGNORECASE)
 
 # Before, torchvision was Python alone, and fitted many releases of torch.
@@ -98,7 +99,7 @@ def _find_broken_demands(
 ) -> Iterator[_Mismatch]:
     """Yield who names a version of torch that this is not; of ranges only what is compiled against torch counts."""
     for each in installed:
-        for demand in _demands(each, _ON_TORCH, environment):
+        for demand in _demands(each.requires, _ON_TORCH, environment):
             if (demand.is_exact or each.name in companions) and not meets(torch, demand):
                 exact = demand.is_exact and len(demand.specifier) == 1
                 wanted = f"is made for torch {str(demand.specifier).lstrip('=')}" if exact else f"asks for {demand}"
@@ -113,7 +114,9 @@ def _find_other_marks(
 ) -> Iterator[_Mismatch]:
     """Yield whose files name another torch, unless its metadata allow a range: xformers 0.0.35 fits later ones too."""
     allowing = {
-        each.name for each in installed if any(demand.specifier for demand in _demands(each, _ON_TORCH, environment))
+        each.name
+        for each in installed
+        if any(demand.specifier for demand in _demands(each.requires, _ON_TORCH, environment))
     }
     for each in companions:
         is_marked = each.torch_release and each.distribution not in allowing
@@ -132,7 +135,7 @@ def _find_other_pairs(
         release = each.version.partition("+")[0]
         belonging = [version for version in kb.torch_releases if kb.companions(version).get(each.name) == release]
         is_old = all(Version(version) < _FIRST_STABLE for version in belonging)
-        is_named = any(demand.is_exact for demand in _demands(each, _ON_TORCH, environment))
+        is_named = any(demand.is_exact for demand in _demands(each.requires, _ON_TORCH, environment))
         if not belonging or not is_old or is_named or Version(release) < _FIRST_COMPILED[each.name]:
             continue
         minors = {version.rpartition(".")[0] for version in belonging}
@@ -151,16 +154,19 @@ def _judge_triton(
     owner = next((each for each in installed if each.metadata_path == torch.distribution), None)
     if owner is None or owner.installer == "conda":
         return
-    for demand in _demands(owner, _ON_TRITON, environment):
-        triton = next((each for each in installed if each.name == demand.project.replace("_", "-").lower()), None)
-        if triton and isinstance(triton.version, str) and demand.is_exact and not _is_met(demand, triton.version):
+    tritons = {each.name: each for each in installed if each.name in _TRITONS and isinstance(each.version, str)}
+    # What names the installed version need not be taken apart.
+    others = (text for text in owner.requires if not any(f"=={each.version}" in text for each in tritons.values()))
+    for demand in _demands(others, _ON_TRITON, environment):
+        triton = tritons.get(demand.project.replace("_", "-").lower())
+        if triton and demand.is_exact and not _is_met(demand, str(triton.version)):
             wanted = str(demand.specifier).lstrip("=")
             yield Finding(
                 message=f"torch {torch.version} is made for {triton.name} {wanted}, and {triton.name} "
                 f"{triton.version} is installed",
                 evidence=(
                     _evidence_of(owner, demand),
-                    Evidence(source=_metadata_of(triton), value=triton.version),
+                    Evidence(source=_metadata_of(triton), value=str(triton.version)),
                 ),
                 remedy=Remedy(
                     summary=f"install the {triton.name} that this torch asks for",
@@ -179,8 +185,8 @@ def _is_met(demand: Demand, version: str) -> bool:
 # --- what metadata say -------------------------------------------------------------------------------------------
 
 
-def _demands(distribution: Distribution, pattern: re.Pattern[str], environment: Environment | None) -> Iterator[Demand]:
-    for text in filter(pattern.match, distribution.requires):
+def _demands(requires: Iterable[str], pattern: re.Pattern[str], environment: Environment | None) -> Iterator[Demand]:
+    for text in filter(pattern.match, requires):
         try:
             demand = read_demand(text, environment)
         except ValueError:

@@ -49,11 +49,12 @@ def overwritten_nvidia_library(
     ## When to ignore it
     When the file that lies there is the one that the job needs, and nothing is installed any more.
     """
+    contested = [folder for folder in contested_folders if _OF_NVIDIA.search(folder.folder)]
+    if not contested:
+        return
     owner_of_torch = next((each for each in distributions if torch and each.metadata_path == torch.distribution), None)
     asked = _find_asked(owner_of_torch, environment) if owner_of_torch else {}
-    for folder in sorted(contested_folders, key=lambda each: (each.folder, each.distributions)):
-        if not _OF_NVIDIA.search(folder.folder):
-            continue
+    for folder in sorted(contested, key=lambda each: (each.folder, each.distributions)):
         owner, wanted = main_owner(folder), next(filter(asked.__contains__, folder.distributions), "")
         whose = f"what lies there is that of {owner}" if owner else "whose files lie there cannot be told"
         but = f", and torch asks for {wanted}" if wanted and wanted != owner else ""
