@@ -30,6 +30,7 @@ from envdoctor.kb.tables import (
     TorchBuildsRow,
     TorchIndexRow,
     TorchReleaseRow,
+    TorchSymbolsRow,
 )
 from envdoctor.kb.torch_builds import TorchBuildRow, expand_builds
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
@@ -38,6 +39,7 @@ from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
 if TYPE_CHECKING:
     from envdoctor.kb.figures import GpuFiguresRow, MeasuredRow, RateRow, TrainingRow
+    from envdoctor.kb.torch_symbols import TorchReleases, TorchSymbols
 
 R = TypeVar("R", bound=Row)
 
@@ -324,6 +326,20 @@ class KnowledgeBase:
             and (row.torch == release or (row.later and release in order[order.index(row.torch) :]))
         ]
         return fitting[-1] if fitting else None
+
+    def torch_symbols(self) -> tuple[TorchSymbolsRow, ...]:
+        """Return the symbols that only some releases of torch define, as far as extensions ask for them."""
+        return self._rows("torch_symbols.toml", "symbols", TorchSymbolsRow)
+
+    @cached_property
+    def _torch_symbols(self) -> "TorchSymbols":
+        from envdoctor.kb.torch_symbols import TorchSymbols
+
+        return TorchSymbols(self.torch_symbols())
+
+    def find_torch_releases(self, symbols: Iterable[str]) -> "TorchReleases | None":
+        """Find the releases of torch that define every one of some mangled symbols; None when it cannot be told."""
+        return self._torch_symbols.find_releases(symbols)
 
     # --- extensions ----------------------------------------------------------------------------------------------
 

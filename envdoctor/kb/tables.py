@@ -163,6 +163,18 @@ class TorchIndexRow(Row):
     has_default: bool = True  # whether it also has the build that is on the default index
 
 
+# --- torch_symbols.toml ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchSymbolsRow(Row):
+    """Symbols that the same releases of torch define; a bound is empty where the releases that were read have none."""
+
+    first: str = ""  # without patch: "2.1"
+    last: str = ""
+    names: tuple[str, ...]  # mangled, each in one ABI of std::string
+
+
 # --- cuda_parts.toml ---------------------------------------------------------------------------------------------
 
 

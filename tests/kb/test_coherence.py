@@ -52,6 +52,7 @@ def all_rows(kb: KnowledgeBase) -> dict[str, tuple[Row, ...]]:
         "source only": kb.source_only,
         "load effects": kb.load_effects(),
         "system libraries": kb.system_libraries(),
+        "torch symbols": kb.torch_symbols(),
         "symptoms": kb.symptoms(),
     }
 
