@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from envdoctor.binary.elf import parse_elf
 from envdoctor.binary.image import read_image
 from envdoctor.binary.reader import open_file
+from envdoctor.binary.symbols import SymbolTable, gnu_hash
 from envdoctor.model.arch import format_arch_list
 from envdoctor.model.facts import LibraryRole, TorchBuild
 from envdoctor.probes.distributions import find_distributions
@@ -16,8 +18,10 @@ from envdoctor.probes.environment import find_environment
 from envdoctor.probes.libraries import find_device_code
 from envdoctor.probes.library_files import find_libraries
 from envdoctor.probes.torch_build import read_torch_build
-from tests.hollow import TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14, unpack
+from tests.compiler import build_library, needs_compiler
+from tests.hollow import TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14, XFORMERS_0_0_28, unpack
 from tools.hollow import differences, hollow, write_copy
+from tools.hollow_tables import Asked, keys_of, needed_names
 from tools.verify_wheels import TABLE, compare
 
 NAMES = (TORCH_1_10, TORCH_1_13, TORCH_2_7, TORCH_2_13_CPU, TORCH_2_14)
@@ -112,3 +116,63 @@ def test_a_library_is_hollowed_without_loss_of_what_is_read(tmp_path: Path) -> N
 
     assert list(differences(original, tmp_path / "t1.so")) == []
     assert (tmp_path / "t1.so").stat().st_blocks * 512 < original.stat().st_size / 10
+
+
+def names_that_it_needs(path: Path) -> list[str]:
+    with open_file(path) as reader:
+        return needed_names(parse_elf(reader))
+
+
+def defined_names(path: Path, names: list[str]) -> set[str]:
+    with open_file(path) as reader:
+        table = SymbolTable(parse_elf(reader))
+        return {name for name in names if table.defines(name.encode(), gnu_hash(name.encode()), None)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
+def test_a_hollow_library_has_the_symbols_that_are_asked_for(style: str, tmp_path: Path) -> None:
+    source = """
+    #include <string>
+    struct Missing { virtual ~Missing(); };
+    Missing* make() { return new Missing; }
+    void kept() {}
+    void kept(std::string) {}
+    void dropped() {}
+    """
+    original, copy = tmp_path / "whole.so", tmp_path / "hollow.so"
+    build_library(original, source, options=[f"-Wl,--hash-style={style}"])
+    asked = [Asked(b"_Z4keptv", None), Asked(b"_Z4keptSs", None)]
+    write_copy(hollow(original, keys_of(asked)), copy)
+
+    candidates = ["_Z4keptv", "_Z4keptNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", "_Z7droppedv"]
+    assert defined_names(original, candidates) == set(candidates)
+    assert defined_names(copy, candidates) == set(candidates[:2])
+    assert names_that_it_needs(copy) == names_that_it_needs(original)
+    assert "_ZTV7Missing" in names_that_it_needs(copy)
+    assert list(differences(original, copy, asked)) == []
+
+
+def test_hollow_libraries_of_torch_have_what_they_ask_of_one_another(environments: dict[str, Path]) -> None:
+    libraries = list((environments[TORCH_1_13] / "torch" / "lib").glob("lib*.so*"))
+    [asking] = [library for library in libraries if library.name == "libtorch_python.so"]
+    asked = [name for name in names_that_it_needs(asking) if name.startswith(("_ZN3c10", "_ZN2at"))]
+
+    assert len(asked) > 100
+    assert set().union(*(defined_names(library, asked) for library in libraries)) == set(asked)
+
+
+def test_an_extension_misses_in_a_hollow_torch_what_it_misses_in_the_real_one(
+    environments: dict[str, Path], tmp_path: Path
+) -> None:
+    """It was built for torch 2.4; the real loader stops at the first of these."""
+    asked = names_that_it_needs(unpack(XFORMERS_0_0_28, tmp_path) / "xformers" / "_C.so")
+    libraries = (environments[TORCH_1_13] / "torch" / "lib").glob("lib*.so*")
+    defined = set().union(*(defined_names(library, asked) for library in libraries))
+    missing = [name for name in asked if name.startswith(("_ZN3c10", "_ZNK3c10")) and name not in defined]
+
+    assert missing[:3] == [
+        "_ZNK3c105Error4whatEv",
+        "_ZN3c104cuda20CUDACachingAllocator9allocatorE",
+        "_ZNK3c107SymBool10guard_boolEPKcl",
+    ]

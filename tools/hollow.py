@@ -8,8 +8,8 @@ holds no code. Of a folder of installed distributions (a site-packages, or an un
 libraries, the metadata, `version.py`, and packages that are empty but for their version; it unpacks with Python's
 tarfile or GNU tar, into sparse files. Every hollow library is read and compared with its original.
 
-Of an archive's symbols those stay that its libraries, or those of the folders `--beside` it, ask for, in either ABI of
-std::string: for these the dynamic loader says the same of copy and original.
+Of an archive's symbols those stay that its libraries, or those of the folders `--beside` it, ask for, and those of
+kb/torch_symbols.toml, in either ABI of std::string: for these the dynamic loader says the same of copy and original.
 Text files whose path in site-packages fits a PATTERN stay whole.
 """
 
@@ -29,6 +29,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from envdoctor import kb
 from envdoctor.binary import ptxas, torch_strings
 from envdoctor.binary.cubin import CUBIN_KEY
 from envdoctor.binary.elf import Elf, parse_elf
@@ -194,6 +195,11 @@ def asked_by(folders: Iterable[Path]) -> frozenset[Asked]:
     return frozenset(symbol for path in libraries for symbol in _asked_by_file(path))
 
 
+def known_symbols() -> frozenset[Asked]:
+    """Return the symbols that tell releases of torch apart."""
+    return frozenset(Asked(name.encode(), None) for row in kb.load().torch_symbols() for name in row.names)
+
+
 def _asked_by_file(path: Path) -> set[Asked]:
     with open_file(path) as file:
         try:
@@ -336,7 +342,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     if arguments.source.is_dir():
-        asked = asked_by((arguments.source, *arguments.beside))
+        asked = asked_by((arguments.source, *arguments.beside)) | known_symbols()
         choice = Choice(keys=keys_of(asked), texts=tuple(arguments.text))
         write_archive(members_of(arguments.source, choice), arguments.target)
         return _compare(arguments.source, arguments.target, asked)

@@ -4,7 +4,6 @@ Layouts: System V ABI, chapter 5; symbol versions: LSB Core, "Symbol Versioning"
 elf/dl-lookup.c. A symbol that is not kept is a hole in every table, so that no name finds it.
 """
 
-import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from envdoctor.binary import elf as layout
 from envdoctor.binary.elf import Elf, Symbol
 from envdoctor.binary.reader import Reader
 from envdoctor.binary.symbols import SymbolTable, Version, gnu_hash
+from envdoctor.kb.torch_symbols import either_abi
 
 SEGMENT_NOTE, SEGMENT_PROPERTY = 4, 0x6474E553
 _LARGEST_NOTE = 4096
@@ -34,21 +34,12 @@ _NEED, _NEED_AUX = struct.Struct("<HHIII"), struct.Struct("<IHHII")
 # vd_version, vd_flags, vd_ndx, vd_cnt, vd_hash, vd_aux, vd_next; vda_name, vda_next
 _DEF, _DEF_AUX = struct.Struct("<HHHHIII"), struct.Struct("<II")
 
-# What differs between the names of one function under both ABIs of std::string: the string itself, the references
-# back to it and to what follows it, and the tag of functions that return one (Itanium C++ ABI, 5.1.8 and 5.1.9).
-_STRING = re.compile(r"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE|Ss|S[0-9A-Z]*_")
-
 
 class Piece(NamedTuple):
     """Bytes that are kept, and where they lie."""
 
     offset: int
     content: bytes
-
-
-def either_abi(name: str) -> str:
-    """Return a key that the names of one function under both ABIs of std::string share."""
-    return _STRING.sub("#", name.replace("B5cxx11", ""))
 
 
 @dataclass(frozen=True)
@@ -199,7 +190,9 @@ class Asked(NamedTuple):
 
 def asked_symbols(library: Elf) -> set[Asked]:
     """Return the symbols that a library needs from elsewhere."""
-    return {Asked(reference.name, reference.version) for reference in SymbolTable(library).read_references()}
+    return {
+        Asked(reference.name, reference.version) for reference in SymbolTable(library).read_references(with_weak=True)
+    }
 
 
 def keys_of(asked: Iterable[Asked]) -> frozenset[str]:
@@ -228,7 +221,11 @@ def loader_pieces(library: Elf, keys: AbstractSet[str] | None) -> list[Piece]:
 def loader_answers(library: Elf, asked: Iterable[Asked]) -> list[object]:
     """Ask a library what the dynamic loader asks of it, when the libraries beside it need these symbols."""
     table = SymbolTable(library)
-    references = {reference.index: reference for reference in table.read_references()}
-    used = dict.fromkeys(index for index in table.read_relocated(with_calls=True) if index in references)
     defined = [table.defines(symbol.name, gnu_hash(symbol.name), symbol.version) for symbol in asked]
-    return [[references[index] for index in used], table.needed_versions, table.defined_versions, defined]
+    return [needed_names(library), asked_symbols(library), table.needed_versions, table.defined_versions, defined]
+
+
+def needed_names(library: Elf) -> list[str]:
+    """Return the symbols that a library needs from elsewhere, in the order in which the loader looks for them."""
+    tables = _Tables(library)
+    return [tables.name(tables.symbol(symbol)) for symbol, _ in tables.references()]
