@@ -227,11 +227,16 @@ def _parse_metadata(content: bytes, file_name: str) -> _Metadata:
         problems.append(f"version `{version}` is not one (PEP 440)")
     return _Metadata(
         name=values["name"][0] if values["name"] else "",
-        version=version if _is_version(version) else Unavailable(problems[-1]),
+        version=version if _is_version(version) else _explain_absence(problems[-1], version),
         requires=tuple(values["requires-dist"]),
         requires_python=values["requires-python"][0] if values["requires-python"] else "",
         problems=tuple(problems),
     )
+
+
+def _explain_absence(reason: str, version: str) -> Unavailable:
+    # What stands there was read; it is no version.
+    return Unavailable(reason, Absence.NOT_APPLICABLE if version else Absence.UNREADABLE)
 
 
 def _is_version(text: str) -> bool:
