@@ -167,7 +167,8 @@ def find_contested_projects(
         and each.installer not in {"", "conda"}
         and each.location.startswith(prefix + os.sep)
     }
-    recorded = (each for each in distributions if each.metadata_kind is MetadataKind.CONDA_META)
+    # A conda package without `py` in its build string is none of Python's: `flatbuffers` is a library in C++ there.
+    recorded = (each for each in distributions if each.metadata_kind is MetadataKind.CONDA_META and "py" in each.build)
     pairs = ((each, others.get(_OTHER_NAMES.get(each.name, each.name))) for each in recorded)
     return tuple(_contest(conda, other, prefix) for conda, other in pairs if other and other.version != conda.version)
 
