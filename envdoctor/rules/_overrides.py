@@ -1,0 +1,121 @@
+"""Distributions that another one of their name keeps from being imported, because it comes first on the search path."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from envdoctor.model.facts import Distribution, Environment, MetadataKind
+from envdoctor.model.finding import Evidence
+
+USER_SITE = "user site"
+PYTHONPATH = "PYTHONPATH"
+
+_MOST_NAMED = 10
+# They are run for themselves, and no job imports them.
+_TOOLS = frozenset({"pip", "wheel"})
+# On a system of its own, `pip install --user` is meant to put something in front of what the system's own packages
+# bring: they name no installer, or one of these.
+_OF_THE_SYSTEM = frozenset({"", "debian", "rpm"})
+_WITHOUT_IMPORT = frozenset({MetadataKind.CONDA_META, MetadataKind.LEFTOVER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """Two versions of one distribution."""
+
+    winner: Distribution
+    loser: Distribution
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is imported, and what is not."""
+        won, lost = self.winner, self.loser
+        return Evidence(
+            source=won.location,
+            value=f"{won.name} {written_version(won)} is imported, not {written_version(lost)} in {lost.location}",
+        )
+
+
+def find_overrides(distributions: Iterable[Distribution], environment: Environment, origin: str) -> list[Override]:
+    """Find what folders of *origin* bring in another version than the environment does; torch comes first."""
+    folders = folders_of(environment, origin)
+    by_path = {one.metadata_path: one for one in distributions}
+    pairs = ((by_path.get(one.shadowed_by), one) for one in distributions if _is_own(one, environment))
+    overrides = [
+        Override(winner=winner, loser=loser)
+        for winner, loser in pairs
+        if winner and winner.location in folders and _differ(winner, loser) and winner.name not in _TOOLS
+    ]
+    return sorted(overrides, key=lambda one: (one.winner.name != "torch", one.winner.name))
+
+
+def find_own_doubles(distributions: Iterable[Distribution], environment: Environment) -> list[Override]:
+    """Find what the environment has in its site-packages, and again where a `.pth` file of it leads."""
+    origins = {entry.path: entry.origin for entry in environment.search_path}
+    by_path = {one.metadata_path: one for one in distributions}
+    pairs = (
+        (by_path.get(one.shadowed_by), one)
+        for one in distributions
+        if origins.get(one.location, "").startswith(".pth ") and one.metadata_kind not in _WITHOUT_IMPORT
+    )
+    return [
+        Override(winner=winner, loser=loser)
+        for winner, loser in pairs
+        if winner and is_of_environment(winner, environment) and origins.get(winner.location) == "site-packages"
+    ]
+
+
+def folders_of(environment: Environment, origin: str) -> tuple[str, ...]:
+    """Return the folders of the search path that have this origin."""
+    return tuple(entry.path for entry in environment.search_path if entry.origin == origin)
+
+
+def is_of_environment(distribution: Distribution, environment: Environment) -> bool:
+    """Tell whether a distribution lies in the environment itself."""
+    return distribution.location.startswith(environment.prefix.rstrip("/") + "/")
+
+
+def _is_own(distribution: Distribution, environment: Environment) -> bool:
+    if distribution.metadata_kind in _WITHOUT_IMPORT or not is_of_environment(distribution, environment):
+        return False
+    return environment.kind != "system" or distribution.installer not in _OF_THE_SYSTEM
+
+
+def _differ(winner: Distribution, loser: Distribution) -> bool:
+    # An editable install may have any content under its version.
+    return winner.version != loser.version or winner.editable_root != loser.editable_root
+
+
+def describe_overrides(overrides: list[Override]) -> str:
+    """Name the first of what wins, and count the others."""
+    winner = overrides[0].winner
+    first = f"{winner.name} {written_version(winner)}"
+    others = len(overrides) - 1
+    return first if not others else f"{first} and {others} other{'s' * (others > 1)}"
+
+
+def list_evidence(overrides: list[Override]) -> Iterator[Evidence]:
+    """Yield the first pairs, and say how many there are more."""
+    yield from (override.evidence for override in overrides[:_MOST_NAMED])
+    if len(overrides) > _MOST_NAMED:
+        names = ", ".join(override.winner.name for override in overrides[_MOST_NAMED:])
+        yield Evidence(source=f"{len(overrides) - _MOST_NAMED} more", value=names)
+
+
+def written_version(distribution: Distribution) -> str:
+    """Write a version, or that there is none."""
+    return distribution.version if isinstance(distribution.version, str) else "of unknown version"
+
+
+def leave_out_user_site(environment: Environment) -> tuple[str, ...]:
+    """Return the commands that keep Python from looking into the user site: for this shell, and for good."""
+    here = "export PYTHONNOUSERSITE=1"
+    if environment.kind != "conda":
+        return (here,)
+    return (here, f"conda env config vars set --prefix {shlex.quote(environment.prefix)} PYTHONNOUSERSITE=1")
+
+
+def shorten_pythonpath(environment: Environment, without: Iterable[str]) -> str:
+    """Return the command that takes folders off PYTHONPATH."""
+    kept = [folder for folder in folders_of(environment, PYTHONPATH) if folder not in set(without)]
+    return f"export PYTHONPATH={shlex.quote(':'.join(kept))}" if kept else "unset PYTHONPATH"
