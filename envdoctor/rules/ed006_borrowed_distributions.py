@@ -1,0 +1,80 @@
+"""What the environment needs and does not have comes from outside of it."""
+
+import re
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from envdoctor.model.facts import Distribution, Environment
+from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
+from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._overrides import PYTHONPATH, USER_SITE, folders_of, is_of_environment, written_version
+
+_MOST_NAMED = 10
+
+
+@rule("ED006", Severity.INFO, "the environment relies on distributions from outside of it")
+def borrowed_distributions(environment: Environment, distributions: tuple[Distribution, ...]) -> Conclusions:
+    """
+    ## What it means
+    A distribution of the environment requires another one, which is not installed there: the one of the user site or on
+    `PYTHONPATH` serves. On another machine, for another user or in a container the environment is not complete.
+
+    ## How envdoctor knows
+    It compares what the metadata in the environment require (`Requires-Dist`, without extras) with where the required
+    distributions lie.
+
+    ## Why it happens
+    When the environment was made, pip found the requirement satisfied by what lay outside, and left it out.
+
+    ## How to fix it
+    Install what is missing into the environment, with `PYTHONNOUSERSITE=1` and without `PYTHONPATH`.
+
+    ## When to ignore it
+    When these distributions are shared on purpose, as modules of a cluster are.
+    """
+    outside = {
+        folder: origin
+        for origin in (USER_SITE, PYTHONPATH)
+        for folder in folders_of(environment, origin)
+        if origin == PYTHONPATH or environment.kind != "system"
+    }
+    if not outside:
+        yield NotApplicable("nothing outside of the environment is searched")
+        return
+    own = [one for one in distributions if is_of_environment(one, environment)]
+    required = {name: one.name for one in own for name in _required(one)} if len(own) < len(distributions) else {}
+    borrowed = [
+        one
+        for one in distributions
+        if one.location in outside and not one.shadowed_by and one.name in required.keys() - {each.name for each in own}
+    ]
+    if borrowed:
+        names = ", ".join(one.name for one in borrowed[:_MOST_NAMED])
+        more = f" and {len(borrowed) - _MOST_NAMED} more" if len(borrowed) > _MOST_NAMED else ""
+        yield Finding(
+            message=f"the environment needs {names}{more}, and does not have {'it' if len(borrowed) == 1 else 'them'}",
+            evidence=tuple(
+                Evidence(
+                    source=f"{outside[one.location]} {one.location}",
+                    value=f"{one.name} {written_version(one)}, which {required[one.name]} requires",
+                )
+                for one in borrowed[:_MOST_NAMED]
+            ),
+            remedy=Remedy(
+                summary="install them into the environment, with PYTHONNOUSERSITE=1 and without PYTHONPATH: what lies "
+                "there would satisfy pip"
+            ),
+        )
+
+
+def _required(distribution: Distribution) -> set[str]:
+    """Name what a distribution requires in any case: markers need the examined interpreter, and extras a wish."""
+    names = set()
+    for text in distribution.requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if requirement.marker is None:
+            names.add(re.sub(r"[-_.]+", "-", requirement.name).lower())
+    return names
