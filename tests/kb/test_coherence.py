@@ -113,6 +113,12 @@ def test_no_key_is_there_twice(file: str, table: str, key: str) -> None:
     assert [key for key, times in count.items() if times > 1] == []
 
 
+def test_load_effects_are_found_by_the_folder_that_they_start_with(kb: KnowledgeBase) -> None:
+    patterns = [row.library for row in kb.load_effects() if "/" in row.library]
+
+    assert [pattern for pattern in patterns if re.search(r"[*?[]", pattern.partition("/")[0])] == []
+
+
 def test_every_system_library_is_in_one_package(kb: KnowledgeBase) -> None:
     count = Counter(name for row in kb.system_libraries() for name in row.libraries)
 
