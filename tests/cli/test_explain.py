@@ -64,8 +64,8 @@ def test_colour_renders_the_markdown() -> None:
     [
         ("ED1002", "no rule is called `ED1002`; nearest: ED102"),
         ("mismatched-driver", "nearest: mismatched-driver-libraries"),
-        ("ED", "no rule is called `ED`; codes go from ED001 to ED2"),
-        ("zzz", "codes go from ED001 to ED2"),
+        ("ED", "no rule is called `ED`; codes go from ED001 to ED"),
+        ("zzz", "codes go from ED001 to ED"),
         ("it does not work", "no error message that envdoctor knows is in this text"),
     ],
 )
