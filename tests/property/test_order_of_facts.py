@@ -18,6 +18,8 @@ UNORDERED = (
     "device_code",
     "distributions",
     "cpu_only_extensions",
+    "companions",
+    "contested_folders",
     "jit_extensions",
     "gpus",
     "peer_access",
