@@ -206,6 +206,8 @@ def loader_pieces(library: Elf, keys: AbstractSet[str] | None) -> list[Piece]:
     for segment in library.segments:
         if segment.segment_type in {SEGMENT_NOTE, SEGMENT_PROPERTY} and segment.file_size <= _LARGEST_NOTE:
             tables.keep(segment.offset, segment.file_size)
+    for reference in SymbolTable(library).read_references(with_weak=True):
+        tables.keep_symbol(reference.symbol)
     for symbol, relocation in tables.references():
         tables.keep(relocation, _RELOCATION.size)
         tables.keep_symbol(symbol)

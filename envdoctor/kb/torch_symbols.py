@@ -12,8 +12,8 @@ _STRING = re.compile(r"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE|Ss|S
 _TAG = "B5cxx11"
 
 _NEW_STRING = "NSt7__cxx1112basic_string"
-# Not the mere `Ss`, which names of other things hold too: after a reference to const, as an argument of a template.
-_OLD_STRING = re.compile(r"RKSs|ISs[EIS]")
+# Not the mere `Ss`, which names of other things hold too: by reference, after a nested name, as a template argument.
+_OLD_STRING = re.compile(r"RKSs|ESs|ISs[EIS]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
