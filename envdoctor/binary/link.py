@@ -69,6 +69,16 @@ class Process:
             return replace(loaded.library, name=name, found_through="already loaded", folder="", needed_by=needed_by)
         return self._loader.find(self._state, name, needed_by)
 
+    def look(self, path: str) -> LibraryImage | None:
+        """Read a library as the loader does; None for what it refuses by its headers.
+
+        Raises:
+            BinaryError: see `open`.
+
+        """
+        outcome = self._loader.world.look(path)
+        return outcome if isinstance(outcome, LibraryImage) else None
+
 
 def start_process(files: Files, rules: SearchRules, executable: str, preload: tuple[str, ...]) -> Process | LoadFailure:
     """Start a program, as far as the loader does it before the program's own first instruction.

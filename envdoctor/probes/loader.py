@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from envdoctor.binary.elf import parse_elf
 from envdoctor.binary.link import Process
 from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.kb import KnowledgeBase
@@ -105,7 +104,7 @@ class _Prediction:
     def _selection(self) -> Selection:
         found, torch = self.installation.libraries, self.installation.torch
         variants = choose_variants(found, self.installation.distributions, torch, self.installation.variables)
-        return Selection(self.installation.environment, torch, found, variants, self.kb)
+        return Selection(self.installation.environment, torch, found, variants, self.processes.alone, self.kb)
 
     # --- asking ------------------------------------------------------------------------------------------------
 
@@ -169,9 +168,9 @@ class _Prediction:
         process = self.processes.after_torch or self.processes.alone
         for path in failure.chain:
             try:
-                with open_file(path) as reader:
-                    found = [process.find(name, path) for name in parse_elf(reader).needed]
-            except (OSError, BinaryError):  # the failure itself says so
+                image = process.look(path)
+                found = [process.find(name, path) for name in image.elf.needed] if image else []
+            except BinaryError:  # the failure itself says so
                 continue
             yield from filter(None, found)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from envdoctor.binary.elf import parse_elf
-from envdoctor.binary.reader import BinaryError, open_file
+from envdoctor.binary.link import Process
+from envdoctor.binary.reader import BinaryError
 from envdoctor.binary.symbols import SymbolTable, gnu_hash
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.tables import LoadEffect
@@ -53,16 +53,20 @@ class Selection:
     torch: TorchBuild | Unavailable
     found: LibraryFiles
     variants: bitsandbytes.Choice | None
+    process: Process
     kb: KnowledgeBase
     _torch_needs: dict[str, bool] = field(default_factory=dict)
 
     def find_opened(self) -> Iterator[OpenedLibrary]:
-        """Find the libraries that are opened, in the order of the walk; those of torch are part of `import torch`."""
+        """Find the libraries that are opened, in the order of the walk."""
         for library in self.found.libraries:
-            if not self._is_part_of_torch(library) and _BUNDLED + os.sep not in library.place:
-                opened = self._judge(library)
-                if opened:
-                    yield opened
+            if _BUNDLED + os.sep not in library.place and (opened := self._judge(library)):
+                yield opened
+
+    def _is_loaded_by_others(self, library: Library) -> bool:
+        """Tell what `import torch` loads, and what is loaded because something needs it."""
+        of_nvidia = is_of_nvidia(library) or library.place.startswith(_NVIDIA_FOLDER + os.sep)
+        return of_nvidia or self._is_part_of_torch(library)
 
     def _is_part_of_torch(self, library: Library) -> bool:
         if isinstance(self.torch, Unavailable):
@@ -79,12 +83,11 @@ class Selection:
         if effect is LoadEffect.VARIANT and not (self.variants and self.variants.loads(library.path)):
             return None
         is_lazy = effect is LoadEffect.LAZY
-        if not is_lazy and (is_of_nvidia(library) or library.place.startswith(_NVIDIA_FOLDER + os.sep)):
+        if not is_lazy and self._is_loaded_by_others(library):
             return None
         stems = self._stems(library)
-        try:
-            head = _read_head(library.path, stems)
-        except (OSError, BinaryError):
+        head = self._read_head(library.path, stems)
+        if head is None:
             return self._judge_by_name(library, stems, is_lazy=is_lazy)
         if not head.stem and not row and not any(map(_OF_TORCH.match, head.needed)):
             return None
@@ -112,10 +115,19 @@ class Selection:
         return self._torch_needs[name]
 
     def _read_needed(self, name: str) -> tuple[str, ...]:
+        path = self._own_libraries.get(name)
+        head = self._read_head(path, ()) if path else None
+        return head.needed if head else ()  # one of the system; or a damaged one, which is said where it is loaded
+
+    def _read_head(self, path: str, stems: tuple[str, ...]) -> _Head | None:
+        """Read what a library needs, and which of these names it is a module of; None when that cannot be read."""
         try:
-            return _read_head(self._own_libraries[name], ()).needed
-        except (KeyError, OSError, BinaryError):  # of the system; or damaged, which is said where it is loaded
-            return ()
+            image = self.process.look(path)
+            if image is None:
+                return None
+            return _Head(image.elf.needed, next((stem for stem in stems if _is_module(image.symbols, stem)), ""))
+        except BinaryError:
+            return None
 
     @cached_property
     def _own_libraries(self) -> dict[str, str]:
@@ -137,20 +149,6 @@ def choose_variants(
     version = next((one.version for one in installed), None)
     paths = (library.path for library in found.libraries)
     return bitsandbytes.choose(paths, None if isinstance(torch, Unavailable) else torch, version, variables)
-
-
-def _read_head(path: str, stems: tuple[str, ...]) -> _Head:
-    """Read what a library needs, and which of these names it is a module of.
-
-    Raises:
-        OSError: the file cannot be read.
-        BinaryError: it is no library, or a damaged one.
-
-    """
-    with open_file(path) as reader:
-        elf = parse_elf(reader)
-        symbols = SymbolTable(elf)
-        return _Head(elf.needed, next((stem for stem in stems if _is_module(symbols, stem)), ""))
 
 
 def _is_module(symbols: SymbolTable, stem: str) -> bool:

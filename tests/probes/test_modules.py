@@ -1,5 +1,7 @@
 """Which libraries of an environment are asked about, by what they export, need and are called."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from envdoctor.model.loading import ForeignModule
 from envdoctor.probes.import_chain import ImportChains
 from envdoctor.probes.library_files import find_libraries
 from envdoctor.probes.library_owners import LibraryOwners
+from envdoctor.probes.loader_process import Processes, start_processes
 from envdoctor.probes.modules import OpenedLibrary, Selection, choose_variants, find_foreign_modules
 from tests.builders import NO_TORCH, a_distribution, a_torch, an_environment, variables
 from tests.compiler import build_library, needs_compiler
@@ -34,9 +37,12 @@ def find(
     suffixes: tuple[str, ...] = (TAGGED, ".abi3.so", ".so"),
 ) -> dict[str, OpenedLibrary]:
     entries = (SearchEntry(path=str(root), origin="site-packages"),)
-    environment = an_environment(search_path=entries, extension_suffixes=suffixes)
+    program = os.path.realpath(sys.executable)
+    environment = an_environment(interpreter=program, search_path=entries, extension_suffixes=suffixes)
     found = find_libraries(environment, torch)
-    opened = Selection(environment, torch, found, variants, kb.load()).find_opened()
+    processes = start_processes(environment, NO_TORCH, ())
+    assert isinstance(processes, Processes)
+    opened = Selection(environment, torch, found, variants, processes.alone, kb.load()).find_opened()
     return {each.library.place: each for each in opened}
 
 
@@ -146,7 +152,8 @@ def test_libraries_that_need_each_other_are_gone_through_once(tmp_path: Path) ->
     ("place", "is_lazy"),
     [
         ("onnxruntime/capi/libonnxruntime_providers_cuda.so", True),
-        (f"cupy_backends/cuda/libs/cusolver{TAGGED}", True),
+        ("nvidia/cudnn/lib/libcudnn_ops.so.9", True),
+        ("torch/lib/libtorch_cuda_linalg.so", True),
         ("torchvision/image.so", False),
     ],
 )
