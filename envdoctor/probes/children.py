@@ -4,9 +4,11 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -28,7 +30,7 @@ class Ending:
 
 
 class Child:
-    """A running program, to be finished or stopped."""
+    """A running program, to be finished or stopped; one that nobody holds any more is stopped."""
 
     def __init__(
         self, command: Sequence[str | Path], patience: float, *, environment: Mapping[str, str] | None = None
@@ -41,14 +43,16 @@ class Child:
         """
         self._patience = patience
         self._deadline = time.monotonic() + patience
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # whatever it starts ends with it
-        )
+        with _uninterrupted():
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # whatever it starts ends with it
+            )
+            self._end = weakref.finalize(self, _end, self._process)
 
     def finish(self) -> Ending:
         """Listen until the program ends, has been running for too long, or has said too much."""
@@ -69,17 +73,7 @@ class Child:
 
     def stop(self) -> None:
         """End the program, if it still runs, with all that it started."""
-        if self._process.returncode is not None:
-            return
-        # Not waited for until now, so its number is not yet another's.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe:
-                pipe.close()
-        # A process inside a hung driver does not die: it is left behind.
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1)
+        self._end()
 
     def _listen(self, heard: dict[IO[bytes], bytearray]) -> str:
         """Fill *heard*; return why the listening was given up, "" at the end of the program."""
@@ -110,3 +104,33 @@ class Child:
             return os.waitid(os.P_PID, self._process.pid, options) is not None
         except ChildProcessError:  # SIGCHLD is ignored, as some daemons leave it to what they start
             return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Not waited for until now, so its number is not yet another's.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+    # A process inside a hung driver does not die: it is left behind.
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=1)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put interruptions off: one that comes while a program starts would leave it running, known to nobody."""
+    if threading.current_thread() is not threading.main_thread():  # Python interrupts no other
+        yield
+        return
+    came: list[int] = []
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
+    handlers = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for interruption in came:
+            signal.raise_signal(interruption)

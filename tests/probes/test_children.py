@@ -1,6 +1,7 @@
 """Children that never end, say too much, or leave others behind."""
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,9 @@ def test_an_answer_stands_whatever_its_program_leaves_running(tmp_path: Path) ->
     ["echo said; sleep 1000", "echo said; exec >&- 2>&-; sleep 1000", "echo said; while :; do sleep 0.1; done"],
 )
 def test_a_program_that_does_not_end_is_given_up_and_what_it_said_stands(program: str, tmp_path: Path) -> None:
-    ending = ask(f"echo $$ > {tmp_path}/pid; {program}", patience=0.5)
+    ending = ask(f"echo $$ > {tmp_path}/pid; {program}", patience=1)
 
-    assert (ending.answer, ending.given_up) == (b"said\n", "given up after 0.5 seconds")
+    assert (ending.answer, ending.given_up) == (b"said\n", "given up after 1 seconds")
     assert ends((tmp_path / "pid").read_text().strip())
 
 
@@ -78,3 +79,12 @@ def test_a_child_that_is_not_waited_for_can_be_stopped(tmp_path: Path) -> None:
     child.stop()
 
     assert ends((tmp_path / "pid").read_text().strip())
+
+
+@pytest.mark.parametrize("attempt", range(30))
+def test_an_interruption_while_a_program_starts_leaves_nothing_running(attempt: int, tmp_path: Path) -> None:
+    program = f"kill -INT $PPID; echo $$ > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/pid; exec sleep 1000"
+    with suppress(KeyboardInterrupt):
+        Child(["sh", "-c", program], 60 + attempt).finish()
+
+    assert not (tmp_path / "pid").exists() or ends((tmp_path / "pid").read_text().strip())
