@@ -315,12 +315,12 @@ class KnowledgeBase:
         """The packages that pip compiles where they are installed, against the torch that is there."""
         return self._rows("companions.toml", "sdist", SourceOnlyRow)
 
-    def companion_for(self, distribution: str, torch: str) -> str | None:
+    def companion_for(self, distribution: str, torch: str) -> CompanionPinRow | None:
         """Return the newest release of a package that was made for a release of torch; None when none is known."""
         release = torch.partition("+")[0]
         order = list(self.torch_releases)
         fitting = [
-            row.version
+            row
             for row in self.companion_pins
             if row.distribution == distribution
             and (row.torch == release or (row.later and release in order[order.index(row.torch) :]))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.tables import CompanionPinRow
 from envdoctor.kb.torch_builds import X86_64
 from envdoctor.kb.torch_choice import COMPANIONS, pip_install
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchBuild, TorchFlavour
@@ -36,7 +37,6 @@ class _Index:
     option: str  # "" for the default index
     tag: str
     tagged: tuple[str, ...]  # projects whose version carries the tag there
-    is_default: bool = False  # whether the default index has this flavour as well
 
     def requirement(self, project: str, version: str) -> str:
         return f"{project}=={version}+{self.tag}" if project in self.tagged else f"{project}=={version}"
@@ -53,8 +53,8 @@ def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remed
     index = _find_index(wish, kb)
     if index and name in COMPANIONS and (versions := kb.companions(torch.version)).get(name):
         return _replace_companions(wish, index, versions)
-    if index and name == _XFORMERS and (version := kb.companion_for(name, torch.version)):
-        return _replace_xformers(version, index, wish, kb)
+    if index and name == _XFORMERS and (row := kb.companion_for(name, torch.version)):
+        return _replace_xformers(row, index, wish, kb)
     if any(name in row.distributions for row in kb.source_only):
         return _build_anew(name, wish)
     return Remedy(summary=f"install the {name} that was built for torch {torch.version}, or build it anew beside it")
@@ -66,9 +66,7 @@ def _find_index(wish: CompanionWish, kb: KnowledgeBase) -> _Index | None:
     if torch.flavour is TorchFlavour.CUDA:
         rows = (row for row in kb.torch_builds() if row.version == release and row.cuda == torch.build_cuda_version)
         row = next((row for row in rows if row.platform == platform), None)
-        if row is None:
-            return None
-        return _Index(option=row.index_option, tag=row.tag, tagged=row.tagged, is_default=row.on_pypi)
+        return _Index(option=row.index_option, tag=row.tag, tagged=row.tagged) if row else None
     order = list(kb.torch_releases)
     for row_of_index in kb.torch_indexes if torch.flavour is TorchFlavour.CPU and release in order else ():
         if order.index(row_of_index.first) <= order.index(release) <= order.index(row_of_index.last):
@@ -95,7 +93,7 @@ def _replace_companions(wish: CompanionWish, index: _Index, versions: dict[str, 
     )
 
 
-def _replace_xformers(version: str, index: _Index, wish: CompanionWish, kb: KnowledgeBase) -> Remedy:
+def _replace_xformers(xformers: CompanionPinRow, index: _Index, wish: CompanionWish, kb: KnowledgeBase) -> Remedy:
     pip, release = pip_install(wish.environment), wish.torch.version.partition("+")[0]
     if wish.torch.flavour is TorchFlavour.CPU:
         default = next((row for row in kb.torch_builds() if row.version == release and row.on_pypi), None)
@@ -104,11 +102,13 @@ def _replace_xformers(version: str, index: _Index, wish: CompanionWish, kb: Know
             summary=f"install torch {release} with CUDA, for which xformers is built, or remove xformers",
             commands=(command,) if command else (),
         )
-    has_own = Version(release) >= _FIRST_WITH_XFORMERS and not index.is_default
-    option = f" {index.option}" if has_own else ""
+    # The default index has the build for the CUDA version that was the default of its torch.
+    is_default = kb.torch_releases[xformers.torch].default_cuda == wish.torch.build_cuda_version
+    option = f" {index.option}" if Version(release) >= _FIRST_WITH_XFORMERS and not is_default else ""
     return Remedy(
-        summary=f"install xformers {version}, which was made for this torch",
-        commands=(f"{pip} --force-reinstall --no-deps {_XFORMERS}=={version}{option}",),
+        summary=f"install the build of xformers {xformers.version} for this torch and CUDA "
+        f"{wish.torch.build_cuda_version}",
+        commands=(f"{pip} --force-reinstall --no-deps {_XFORMERS}=={xformers.version}{option}",),
     )
 
 

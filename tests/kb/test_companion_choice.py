@@ -77,7 +77,8 @@ def test_makes_pip_replace_another_build_of_one_version(kb: KnowledgeBase) -> No
         ("2.1.2+cu118", f"xformers==0.0.23.post1 {INDEX}/cu118"),
         ("2.1.2+cu121", "xformers==0.0.23.post1"),
         ("2.0.1+cu118", "xformers==0.0.22"),
-        ("2.14.1+cu130", "xformers==0.0.35"),
+        ("2.14.1+cu130", f"xformers==0.0.35 {INDEX}/cu130"),
+        ("2.10.0+cu128", "xformers==0.0.35"),
     ],
 )
 def test_names_the_xformers_that_was_built_for_a_torch(kb: KnowledgeBase, torch: str, command: str) -> None:
