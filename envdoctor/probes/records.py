@@ -14,12 +14,12 @@ from pathlib import Path
 
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, Unavailable
 from envdoctor.model.installation import ContestedProject, DamagedInstallation
-from envdoctor.probes.foreign_files import as_file_name, read_file
+from envdoctor.probes.foreign_files import as_file_name, read_file, read_text
 
 _MOST_NAMED = 12
 # They move or strip files after a wheel was built, and leave its RECORD as it was.
 _REPACKAGERS = frozenset({"conda", "debian", "rpm"})
-_ENDS = (re.compile(rb"\.py,"), re.compile(rb"\.so[.0-9]*,"))
+_ENDS = (re.compile(r"\.py,"), re.compile(r"\.so[.0-9]*,"))
 # What images are slimmed of.
 _DISPENSABLE = re.compile(r"(?:^|/)(?:tests?|examples?|docs?|benchmarks?|include)/")
 # A package that several distributions share may only declare a namespace, and whichever is removed first takes its
@@ -68,11 +68,11 @@ def _is_recorded_as_it_lies(distribution: Distribution) -> bool:
     )
 
 
-def _read_record(distribution: Distribution) -> bytes:
+def _read_record(distribution: Distribution) -> str:
     try:
-        return b"\n" + read_file(Path(distribution.metadata_path, "RECORD"))
+        return "\n" + read_text(Path(distribution.metadata_path, "RECORD"))
     except OSError:
-        return b""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Record:
     """What an installer wrote down about one distribution."""
 
     distribution: Distribution
-    content: bytes
+    content: str
 
     @property
     def location(self) -> str:
@@ -91,10 +91,9 @@ class _Record:
         """The modules and libraries in the folder of the search path, by their paths there."""
         # A pattern for whole lines takes four times as long: torch's RECORD has 15,000.
         ends = sorted(match.end() - 1 for kind in _ENDS for match in kind.finditer(self.content))
-        lines = (self.content[self.content.rfind(b"\n", 0, end) + 1 : end] for end in ends)
-        # A comma is part of a quoted path. What leads out of the folder is a script.
-        own = (line for line in lines if b"," not in line and not line.startswith((b"..", b"/", b'"')))
-        return [as_file_name(os.fsdecode(path)) for path in own]
+        lines = (self.content[self.content.rfind("\n", 0, end) + 1 : end] for end in ends)
+        # A path with a comma is quoted. What leads out of the folder is a script.
+        return [line for line in lines if not line.startswith(("..", "/", '"'))]
 
     def needs(self, path: str, records: "list[_Record]") -> bool:
         """Whether it is a loss that the file at *path* is gone."""
@@ -106,12 +105,12 @@ class _Record:
 
     def _shares(self, package: str, records: "list[_Record]") -> bool:
         """Whether another distribution has files in the folder *package* as well."""
-        beginning = b"\n" + os.fsencode(package) + b"/"
+        beginning = f"\n{package}/"
         others = (record for record in records if record is not self and record.location == self.location)
         return any(beginning in record.content for record in others)
 
     def _size(self, path: str) -> int:
-        told = re.search(rb"\n" + re.escape(os.fsencode(path)) + rb",[^,\n]*,(\d+)", self.content)
+        told = re.search(rf"\n{re.escape(path)},[^,\n]*,(\d+)", self.content)
         return int(told[1]) if told else 1
 
 
