@@ -550,7 +550,7 @@ def test_a_gpu_without_a_name_is_called_unknown(ask: Ask) -> None:
 
 
 def test_a_driver_that_hangs_keeps_nobody_when_the_asker_is_killed(fake_nvml: Install) -> None:
-    code = "import time; from envdoctor.probes.nvml import start_inquiry; start_inquiry(); time.sleep(600)"
+    code = "import time; from envdoctor.probes.nvml import start_inquiry; asked = start_inquiry(); time.sleep(60)"
     environ = os.environ | fake_nvml(FakeMachine(faults=("hang nvmlInitWithFlags 600",)))
     with subprocess.Popen([sys.executable, "-c", code], env=environ) as asker:
         assert until(lambda: any(map(has_loaded_nvml, children_of(asker.pid))))
