@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envdoctor.probes.loader_process import Processes, start_processes
-
+from envdoctor.binary.link import Process
 from envdoctor.binary.loadable import BUS_ERROR
+from envdoctor.binary.reader import BinaryError
 from envdoctor.errors import EnvdoctorError, ProbeError
 from envdoctor.model.facts import Environment, TorchBuild, Unavailable
 from envdoctor.model.loading import LoadFailure
@@ -32,6 +32,7 @@ from envdoctor.probes.distributions import find_distributions
 from envdoctor.probes.environ import read_variables
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.library_files import LINUX_LIBRARY, find_libraries
+from envdoctor.probes.loader_process import Processes, start_processes
 from envdoctor.probes.torch_build import read_torch_build
 
 _CHILD = Path(__file__).with_name("loader_child.py")
@@ -100,8 +101,15 @@ def predict(processes: Processes, asked: Iterable[str], *, after_torch: bool) ->
     process = processes.after_torch if after_torch else processes.alone
     if process is None:  # `import torch` was predicted to fail, and did not
         return {_IMPORT_TORCH: _predicted(processes.torch_failure)}
-    libraries = {path: _predicted(process.copy().open(path)) for path in asked if path != _IMPORT_TORCH}
+    libraries = {path: _predict(process, path) for path in asked if path != _IMPORT_TORCH}
     return {_IMPORT_TORCH: _predicted(processes.torch_failure), **libraries}
+
+
+def _predict(process: Process, path: str) -> Answer:
+    try:
+        return _predicted(process.copy().open(path))
+    except BinaryError as exc:
+        return Answer(outcome="unreadable", words=str(exc))
 
 
 def _predicted(failure: LoadFailure | None) -> Answer:
