@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor.model.facts import ContestedFolder, Distribution, Environment
 from envdoctor.model.finding import Evidence
@@ -26,24 +26,24 @@ def describe_versions(names: tuple[str, ...], distributions: tuple[Distribution,
     return enumerate_all(f"{name} {each.version}" if each else name for name, each in versions)
 
 
-def main_owner(folder: ContestedFolder) -> str:
+def main_owner(folders: Iterable[ContestedFolder]) -> str:
     """Name the distribution that most of the files are of; "" where none is of any."""
-    counts = Counter(file.owner for file in folder.files if file.owner)
+    counts = Counter(file.owner for folder in folders for file in folder.files if file.owner)
     return min(counts, key=lambda name: (-counts[name], name), default="")
 
 
-def fullest(folder: ContestedFolder) -> str:
-    """Name the variant to keep: the one that has more than the others by its name, else the one that lies there."""
-    fuller = [name for name in folder.distributions if _FULLER.search(name)]
-    return fuller[0] if fuller else main_owner(folder) or folder.distributions[0]
+def fullest(names: Iterable[str]) -> str:
+    """Name the variant that has more than the others by its name; "" where none says so."""
+    return next(filter(_FULLER.search, names), "")
 
 
-def describe_files(folder: ContestedFolder) -> Iterator[Evidence]:
+def describe_files(folders: Sequence[ContestedFolder]) -> Iterator[Evidence]:
     """Say whose the first files are."""
-    for file in folder.files[:_SHOWN]:
+    files = [file for folder in folders for file in folder.files]
+    for file in sorted(files, key=lambda file: file.path.endswith(".py"))[:_SHOWN]:
         whose = f"is that of {file.owner}" if file.owner else "is that of none of them, or cannot be told apart"
         yield Evidence(source=short_path(file.path), value=whose)
-    if (more := folder.contested - _SHOWN) > 0:
+    if (more := sum(folder.contested for folder in folders) - _SHOWN) > 0:
         yield Evidence(source="lists of installed files (RECORD)", value=f"{more} more files that both claim")
 
 

@@ -55,10 +55,10 @@ def overwritten_nvidia_library(
     owner_of_torch = next((each for each in distributions if torch and each.metadata_path == torch.distribution), None)
     asked = _find_asked(owner_of_torch, environment) if owner_of_torch else {}
     for folder in sorted(contested, key=lambda each: (each.folder, each.distributions)):
-        owner, wanted = main_owner(folder), next(filter(asked.__contains__, folder.distributions), "")
+        owner, wanted = main_owner([folder]), next(filter(asked.__contains__, folder.distributions), "")
         whose = f"what lies there is that of {owner}" if owner else "whose files lie there cannot be told"
         but = f", and torch asks for {wanted}" if wanted and wanted != owner else ""
-        evidence = list(describe_files(folder))
+        evidence = list(describe_files([folder]))
         if owner_of_torch and wanted:
             source = owner_of_torch.metadata_path.rpartition("/")[2]
             evidence.append(Evidence(source=source, value=f"Requires-Dist: {asked[wanted]}"))

@@ -47,28 +47,30 @@ def overwritten_package(
     ## When to ignore it
     When the variant that was installed last is the one that the job needs, and both are of one version.
     """
-    for folder in sorted(contested_folders, key=lambda each: (each.folder, each.distributions)):
-        if _OF_NVIDIA.search(folder.folder):
-            continue
-        package, owner = folder.folder.rpartition("/")[2], main_owner(folder)
-        files = f"file{'s' if folder.contested > 1 else ''}"
+    groups: dict[tuple[str, ...], list[ContestedFolder]] = {}
+    for folder in sorted(contested_folders, key=lambda each: each.folder):
+        if not _OF_NVIDIA.search(folder.folder):
+            groups.setdefault(folder.distributions, []).append(folder)
+    for names, folders in sorted(groups.items()):
+        packages = enumerate_all(f"`{folder.folder.rpartition('/')[2]}`" for folder in folders)
+        contested, owner = sum(folder.contested for folder in folders), main_owner(folders)
         whose = f"most of what lies there is that of {owner}" if owner else "whose files lie there cannot be told"
         yield Finding(
-            message=f"{describe_versions(folder.distributions, distributions)} overwrote each other in `{package}`: "
-            f"{folder.contested} {files} of code; {whose}",
-            evidence=tuple(describe_files(folder)),
-            remedy=_remedy(folder, distributions, environment),
+            message=f"{describe_versions(names, distributions)} overwrote each other in {packages}: {contested} "
+            f"file{'s' if contested > 1 else ''} of code; {whose}",
+            evidence=tuple(describe_files(folders)),
+            remedy=_remedy(names, owner, distributions, environment),
         )
 
 
 def _remedy(
-    folder: ContestedFolder, distributions: tuple[Distribution, ...], environment: Environment | None
+    names: tuple[str, ...], owner: str, distributions: tuple[Distribution, ...], environment: Environment | None
 ) -> Remedy:
-    keep = fullest(folder)
+    keep = fullest(names) or owner or names[0]
     installed = find_installed(keep, distributions)
     version = f"=={installed.version}" if installed and isinstance(installed.version, str) else ""
     return Remedy(
-        summary=f"uninstall {enumerate_all(folder.distributions)} together, then install one of them alone, for "
-        f"instance {keep}: to uninstall one only takes the shared files along",
-        commands=replacement_commands(folder.distributions, (keep + version,), environment),
+        summary=f"uninstall {enumerate_all(names)} together, then install one of them alone, for instance {keep}: to "
+        "uninstall one only takes the shared files along",
+        commands=replacement_commands(names, (keep + version,), environment),
     )

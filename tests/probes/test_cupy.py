@@ -1,5 +1,6 @@
 """Where the compiler of CuPy lies, and whether CuPy finds it there."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,29 @@ def without_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_name_of_the_wheel_tells_the_name_of_its_compiler(tmp_path: Path, name: str, soname: str) -> None:
     assert read(environment_of(tmp_path), a_distribution(name, "12.3.0")).nvrtc == soname
+
+
+@pytest.mark.parametrize(("cuda", "soname"), [("12.x", "libnvrtc.so.12"), ("11.x", "libnvrtc.so.11.2")])
+def test_of_two_wheels_the_one_whose_files_lie_there_counts(tmp_path: Path, cuda: str, soname: str) -> None:
+    package = tmp_path / "site-packages" / "cupy"
+    (package / ".data").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / ".data" / "_wheel.json").write_text(json.dumps({"cuda": cuda, "packaging": "pip"}))
+    wheels = (a_distribution("cupy-cuda11x", "13.6.0"), a_distribution("cupy-cuda12x", "14.2.0"))
+    build = read_cupy_build(environment_of(tmp_path), wheels)
+
+    assert isinstance(build, CupyBuild)
+    assert build.nvrtc == soname
+
+
+@pytest.mark.parametrize("note", ["", "[]", "{}", "null", "[" * 100000])
+def test_a_damaged_note_leaves_the_first(tmp_path: Path, note: str) -> None:
+    package = tmp_path / "site-packages" / "cupy"
+    (package / ".data").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / ".data" / "_wheel.json").write_text(note)
+
+    assert read(environment_of(tmp_path), OLD).nvrtc == SONAME
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:

@@ -48,6 +48,22 @@ def test_keeps_the_fuller_one_or_the_last(names: tuple[str, ...], owner: str, ke
     assert finding.remedy.commands[-1].endswith(f" {kept}==1.23.2")
 
 
+def test_speaks_once_of_two_that_share_several_folders() -> None:
+    names = ("cupy-cuda11x", "cupy-cuda12x")
+    folders = (
+        a_contested_folder("cupyx", *names, **{"__init__.py": names[1]}),
+        a_contested_folder("cupy", *names, **{"_core/core.so": names[1]}),
+    )
+    installed = (a_distribution(names[0], "13.6.0"), a_distribution(names[1], "14.2.0"))
+    [finding] = overwritten_package(contested_folders=folders, distributions=installed)
+
+    assert finding.message == (
+        "cupy-cuda11x 13.6.0 and cupy-cuda12x 14.2.0 overwrote each other in `cupy` and `cupyx`: 2 files of code; most "
+        "of what lies there is that of cupy-cuda12x"
+    )
+    assert [each.source for each in finding.evidence] == ["cupy/_core/core.so", "cupyx/__init__.py"]
+
+
 def test_shows_the_first_of_many_files() -> None:
     files = {f"m{number}.py": "mmcv" for number in range(6)}
     [finding] = findings_with(a_contested_folder("mmcv", "mmcv", "mmcv-full", **files))
