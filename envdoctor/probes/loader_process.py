@@ -53,7 +53,7 @@ def start_processes(
     values = {variable.name: variable.value for variable in variables}
     try:
         return _start(environment, torch, os.path.realpath(environment.interpreter), values)
-    except (ProbeError, BinaryError, OSError) as exc:
+    except (ProbeError, BinaryError, OSError, ValueError) as exc:
         return Unavailable(f"the process of `{environment.interpreter}` cannot be emulated: {exc}")
 
 
