@@ -7,8 +7,9 @@ none in a `try` that would swallow the failure.
 import ast
 import builtins
 import os
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -18,8 +19,9 @@ from envdoctor.probes.foreign_files import read_head
 from envdoctor.probes.import_path import LONGEST_SOURCE, find_entries, parse_source
 from envdoctor.probes.library_files import STANDARD_LIBRARY
 
-# Of all packages that are asked about: a large one has some hundred modules that its import reaches.
-_MOST_SOURCES = 600
+# The import of a large package reaches some hundred modules.
+_MOST_REACHED = 400
+_MOST_SOURCES = 4000  # of all packages that are asked about
 _DEEPEST_CALL = 3
 
 # Calls that open libraries, or change how later ones are opened (`sys.setdlopenflags`).
@@ -31,6 +33,9 @@ _NEVER_IMPORTED = frozenset({"benchmark", "benchmarks", "docs", "examples", "tes
 
 # Of type checkers, and of the time when NumPy and SciPy are built.
 _FALSE_WHEN_IMPORTED = frozenset({"TYPE_CHECKING", "__NUMPY_SETUP__", "__SCIPY_SETUP__"})
+
+
+Reached = dict[str, tuple[str, int]]  # by module: which one imports it first, and in which line
 
 
 class Chain(NamedTuple):
@@ -69,7 +74,8 @@ class _Source:
 
     imports: tuple[_Import, ...] = ()  # those that every import of it reaches
     mentioned: tuple[_Import, ...] = ()  # all
-    bound: frozenset[str] = frozenset()  # names that are no submodules, whatever files there are
+    # Names that are no submodules whatever files there are, and the lines where they are first bound.
+    bound: Mapping[str, int] = field(default_factory=dict)
     opening: tuple[int, ...] = ()  # lines that open libraries
 
 
@@ -80,7 +86,7 @@ class ImportChains:
     environment: Environment
     _located: dict[str, Located | None] = field(default_factory=dict)
     _sources: dict[str, _Source] = field(default_factory=dict)
-    _reached: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, tuple[str, int]]] = field(default_factory=dict)
+    _reached: dict[tuple[tuple[str, ...], tuple[str, ...]], Reached] = field(default_factory=dict)
 
     def find(self, module: str, library: str, siblings: Iterable[str]) -> Chain:
         """Find the way from `import PACKAGE` to *module*, which is the file *library*.
@@ -132,22 +138,22 @@ class ImportChains:
                 return Located(inner + suffix, "", entry)
         return Located("", inner, entry) if os.path.isdir(inner) else None
 
-    def _steps(self, module: str, reached: dict[str, tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    def _steps(self, module: str, reached: Reached) -> Iterator[tuple[str, int]]:
         if module in reached:
             importer, line = reached[module]
             yield from self._steps(importer, reached)
             yield importer, line
 
-    def _reach(self, starts: tuple[str, ...], names: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    def _reach(self, starts: tuple[str, ...], names: tuple[str, ...]) -> Reached:
         """Tell of every module that importing *starts* imports which module imports it, and where."""
         if (starts, names) in self._reached:
             return self._reached[starts, names]
-        reached: dict[str, tuple[str, int]] = {}
+        reached: Reached = {}
         waiting = deque(starts)
-        while waiting:
+        while waiting and len(reached) < _MOST_REACHED:
             importer = waiting.popleft()
             for statement in self._source_of(importer).imports:
-                for target in self._targets(statement, importer):
+                for target in self._targets(statement, importer, reached):
                     is_new = target not in reached and target not in starts
                     if is_new and target.partition(".")[0] in names:
                         reached[target] = importer, statement.line
@@ -155,7 +161,7 @@ class ImportChains:
         self._reached[starts, names] = reached
         return reached
 
-    def _targets(self, statement: _Import, importer: str) -> Iterator[str]:
+    def _targets(self, statement: _Import, importer: str, reached: Reached) -> Iterator[str]:
         """Yield the modules that a statement imports, packages before what is in them."""
         base = self._absolute(statement, importer)
         if statement.is_own_name:
@@ -163,10 +169,13 @@ class ImportChains:
             return
         parts = base.split(".") if base else []
         yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-        bound = self._source_of(base).bound if base else frozenset()
-        if base and "__getattr__" not in bound:
+        if not base:
+            return
+        bound = self._source_of(base).bound
+        known = _line_in(base, importer, statement.line, reached)
+        if bound.get("__getattr__", known) >= known:
             # Python looks for a submodule where the package has no such name (importlib._bootstrap._handle_fromlist).
-            yield from (f"{base}.{name}" for name in statement.names if name not in bound)
+            yield from (f"{base}.{name}" for name in statement.names if bound.get(name, known) >= known)
 
     def _absolute(self, statement: _Import, importer: str) -> str:
         if not statement.level:
@@ -189,13 +198,22 @@ class ImportChains:
 
     def _find_preloads(self, module: str) -> Iterator[str]:
         """Yield where a module opens libraries, itself or in a module that it imports, under whatever condition."""
-        mentioned = (self._targets(each, module) for each in self._source_of(module).mentioned)
+        mentioned = (self._targets(each, module, {}) for each in self._source_of(module).mentioned)
         names = dict.fromkeys((module, *(name for targets in mentioned for name in targets)))
         for name in names:
             # torch opens libraries of its own; they are in the process that is predicted.
             opening = () if name.partition(".")[0] == "torch" else self._source_of(name).opening
             if opening and (located := self.locate(name)):
                 yield from (f"{located.place}:{line}" for line in opening)
+
+
+def _line_in(package: str, importer: str, line: int, reached: Reached) -> int:
+    """Return how far *package* is executed when *importer* is: what it binds later it does not know yet."""
+    while importer != package:
+        if importer not in reached:
+            return sys.maxsize
+        importer, line = reached[importer]
+    return line
 
 
 def _is_same(path: str, library: str) -> bool:
@@ -215,7 +233,7 @@ def _read_source(path: str, module: str) -> _Source:
     return _Source(
         imports=tuple(_Reading(tree).find_certain_imports()),
         mentioned=tuple(each for node in nodes for each in _imports_of(node)),
-        bound=frozenset(_find_bound_names(tree.body, module)),
+        bound={name: line for line, name in sorted(_find_bound_names(tree.body, module), reverse=True)},
         opening=tuple(sorted({call.lineno for call in calls if _opens_libraries(call)})),
     )
 
@@ -245,16 +263,17 @@ def _name_of(node: ast.AST) -> str:
     return ""
 
 
-def _find_bound_names(body: Iterable[ast.stmt], module: str) -> Iterator[str]:
+def _find_bound_names(body: Iterable[ast.stmt], module: str) -> Iterator[tuple[int, str]]:
+    """Yield names with the lines where they are bound."""
     for statement in body:
         match statement:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
+                yield statement.lineno, name
             case ast.Assign() | ast.AnnAssign():
                 names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-                yield from (node.id for node in names if isinstance(node.ctx, ast.Store))
-            case ast.ImportFrom(module=str(source), level=level, names=names) if level or source != module:
-                yield from (alias.asname or alias.name for alias in names)
+                yield from ((node.lineno, node.id) for node in names if isinstance(node.ctx, ast.Store))
+            case ast.ImportFrom(module=str(source), level=level, names=aliases) if level or source != module:
+                yield from ((statement.lineno, alias.asname or alias.name) for alias in aliases)
             case ast.If() | ast.Try() | ast.With():
                 inner = ast.iter_child_nodes(statement)
                 yield from _find_bound_names((node for node in inner if isinstance(node, ast.stmt)), module)
@@ -327,8 +346,15 @@ def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 continue
             case _:
                 yield statement
-        if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+        if _may_return(statement):
             return
+
+
+def _may_return(node: ast.AST) -> bool:
+    """Tell whether a function may end within a statement of it."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+        return False
+    return isinstance(node, ast.Return) or any(map(_may_return, ast.iter_child_nodes(node)))
 
 
 def _called(item: ast.withitem) -> ast.AST:

@@ -57,6 +57,8 @@ def package(root: Path, init: str, **modules: str) -> None:
         "with warnings.catch_warnings(): from . import _C",
         "def load():\n    import x._C\nload()",
         "def load():\n    import x._C\n    return x._C\nnative = load()",
+        "try:\n    import y\nexcept ImportError:\n    def f(): return 1\nfrom . import _C",
+        "from . import _C\n_C = wrap(_C)\ndef __getattr__(name): ...",
     ],
 )
 def test_a_statement_that_every_import_reaches_is_proof(statement: str, tmp_path: Path) -> None:
@@ -91,6 +93,8 @@ def test_a_statement_that_every_import_reaches_is_proof(statement: str, tmp_path
         "def load():\n    if fast: return\n    import x._C\nload()",
         "@cache\ndef load():\n    import x._C\nload()",
         "importlib.import_module(name)",
+        "_C = None\nfrom . import _C",
+        "def __getattr__(name): ...\nfrom . import _C",
         "from .. import _C",
         "from _C import f",
         "this is no Python",
@@ -128,15 +132,22 @@ def test_modules_that_import_each_other_are_gone_through_once(tmp_path: Path) ->
 
 
 def test_a_name_that_the_package_defines_is_no_submodule(tmp_path: Path) -> None:
-    package(tmp_path, "from .user import *\ndef ops(): ...", user="from x import ops", ops="from . import _C")
+    package(tmp_path, "def ops(): ...\nfrom .user import *", user="from x import ops", ops="from . import _C")
 
     assert find(tmp_path, "x._C").statements == ()
 
 
 def test_a_package_that_answers_for_its_names_may_import_nothing(tmp_path: Path) -> None:
-    package(tmp_path, "import x.user\ndef __getattr__(name): ...", user="from x import ops", ops="import x._C")
+    package(tmp_path, "def __getattr__(name): ...\nimport x.user", user="from x import ops", ops="import x._C")
 
     assert find(tmp_path, "x._C").statements == ()
+
+
+def test_a_name_that_the_package_defines_later_is_a_submodule_until_then(tmp_path: Path) -> None:
+    """matplotlib/__init__.py imports cbook, which imports from matplotlib; then it defines `__getattr__`."""
+    package(tmp_path, "from . import user\ndef __getattr__(name): ...", user="from x import _C")
+
+    assert find(tmp_path, "x._C").statements == ("x/__init__.py:1", "x/user.py:1")
 
 
 def test_another_file_of_the_name_is_the_one_that_is_imported(tmp_path: Path) -> None:
