@@ -1,5 +1,6 @@
 """The command line: a module `name` in this folder that holds a Click `command` is the command `name`."""
 
+import errno
 import importlib
 import io
 import os
@@ -7,7 +8,7 @@ import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import ParamSpec
+from typing import ParamSpec, TextIO
 
 import click
 
@@ -16,6 +17,7 @@ from envdoctor.errors import EnvdoctorError, ExitCode
 
 P = ParamSpec("P")
 
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NOT_COMMANDS = frozenset({"configuration", "options"})
 
 
@@ -66,7 +68,11 @@ def main(args: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except SystemExit:  # so Click ends when nobody reads its help, and so would foreign code
         return ExitCode.COULD_NOT_TELL
-    except Exception:  # noqa: BLE001  a bug must not end in Python's exit code 1
+    except Exception as exc:  # noqa: BLE001  a bug must not end in Python's exit code 1
+        if isinstance(exc, OSError) and exc.errno in _NO_SPACE:  # Click shows help without our care
+            _discard(sys.stdout)
+            _complain(click.echo, f"error: cannot write: {exc.strerror}", err=True)
+            return ExitCode.COULD_NOT_TELL
         import traceback
 
         _complain(traceback.print_exc)
@@ -81,5 +87,9 @@ def _complain(say: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None
     try:
         say(*args, **kwargs)
     except OSError:
-        # Python flushes it once more when it ends, and would replace our exit code by 120.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    # Python flushes it once more when it ends, and would replace our exit code by 120.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

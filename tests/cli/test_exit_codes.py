@@ -1,6 +1,7 @@
 """The exit codes: one table here, one in `errors.py`, one in the README."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -230,6 +231,17 @@ def test_a_failure_has_its_code_when_nothing_can_be_written(what: str, code: int
         ended = subprocess.run(command, stdout=full, stderr=full, check=False, cwd=folder_with_boom)
 
     assert ended.returncode == code
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("check", "--help"), ("explain", "ED201"), ("collect",)])
+def test_a_full_standard_output_is_an_error(args: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "envdoctor", *args]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert ended.returncode == 3
+    assert re.fullmatch(r"error: cannot write .*No space left on device\n", ended.stderr)
 
 
 def test_a_closed_standard_input_holds_no_facts() -> None:
