@@ -21,7 +21,7 @@ def apply_configuration(ctx: click.Context, _param: click.Parameter, file: str |
         ConfigurationError: it holds an unknown key or a wrong value; the message names file and key.
 
     """
-    found = _read(Path(file)) if file else _find()
+    found = _read(Path(file), is_named=True) if file else _find()
     if found is None:
         return
     path, table = found
@@ -57,23 +57,26 @@ def _find() -> tuple[Path, dict[str, Any]] | None:
     for folder in (start, *start.parents):
         for name in ("envdoctor.toml", "pyproject.toml"):
             # `Path.is_file` raises where a folder on the way is locked.
-            if os.path.isfile(folder / name) and (found := _read(folder / name)):  # noqa: PTH113
+            if os.path.isfile(folder / name) and (found := _read(folder / name, is_named=False)):  # noqa: PTH113
                 return found
     return None
 
 
-def _read(path: Path) -> tuple[Path, dict[str, Any]] | None:
+def _read(path: Path, *, is_named: bool) -> tuple[Path, dict[str, Any]] | None:
     import tomli
 
+    text = ""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        document = tomli.loads(text)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigurationError(f"{path}: {exc}") from exc
-    except (ValueError, RecursionError) as exc:  # TOMLDecodeError is a ValueError; so is a number that is too long
-        if path.name == "pyproject.toml" and "tool.envdoctor" not in text:
-            return None  # broken, but none of ours: old repositories have such files
-        raise ConfigurationError(f"{path}: {exc}") from exc
+        # Latin-1 has a character for every byte: what is not UTF-8 may name our table all the same.
+        text = (content := path.read_bytes()).decode("latin-1")
+        document = tomli.loads(content.decode("utf-8-sig"))
+    # TOMLDecodeError and UnicodeDecodeError are ValueErrors; so is a number that is too long.
+    except (OSError, ValueError, RecursionError) as exc:
+        if is_named or path.name != "pyproject.toml" or "tool.envdoctor" in text:
+            raise ConfigurationError(f"{path}: {exc}") from exc
+        if isinstance(exc, OSError):  # it may hold our table
+            click.echo(f"note: {exc}: passed over", err=True)
+        return None  # broken, but none of ours: old repositories have such files
     if path.name != "pyproject.toml":
         return path, document
     tool = document.get("tool", {})

@@ -154,10 +154,33 @@ def test_a_home_of_nobody_is_a_path_that_does_not_exist(folder: Path) -> None:
     assert "~nobody-of-that-name/venv`, which does not exist" in str(result.exception)
 
 
-def test_a_broken_pyproject_without_our_table_stops_nobody(folder: Path) -> None:
-    (folder / "pyproject.toml").write_text("[project]\nname = old-repo\n")
+@pytest.mark.parametrize("content", [b"[project]\nname = old-repo\n", b"# caf\xe9\n[project]\n", b"\xff\xfe[\0"])
+def test_a_broken_pyproject_without_our_table_stops_nobody(content: bytes, folder: Path) -> None:
+    (folder / "pyproject.toml").write_bytes(content)
 
     assert check().exception is None
+
+
+def test_a_pyproject_with_our_table_must_be_utf_8(folder: Path) -> None:
+    (folder / "pyproject.toml").write_bytes(b"# caf\xe9\n[tool.envdoctor]\n")
+
+    assert str(check().exception).startswith(f"{folder / 'pyproject.toml'}: 'utf-8' codec")
+
+
+def test_a_locked_pyproject_stops_nobody_but_is_told_of(unprivileged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (unprivileged / "pyproject.toml").touch(mode=0o000)
+    monkeypatch.chdir(unprivileged)
+
+    result = check()
+
+    assert result.exception is None
+    assert "pyproject.toml': passed over\n" in result.stderr
+
+
+def test_a_file_that_is_named_must_be_right(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text("[project]\nname = old-repo\n")
+
+    assert isinstance(check("--config", "pyproject.toml").exception, ConfigurationError)
 
 
 def test_a_configuration_that_may_not_be_read_is_named(folder: Path) -> None:
