@@ -60,4 +60,4 @@ def _instances(gpu: Gpu) -> tuple[MigInstance, ...]:
 
 
 def _count_whole_gpus(visible: Visibility) -> int:
-    return sum(health_of(gpu).mig_enabled is not True for gpu in visible.gpus)
+    return sum(not gpu.is_named and health_of(gpu).mig_enabled is not True for gpu in visible.gpus)

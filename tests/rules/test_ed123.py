@@ -66,3 +66,8 @@ def test_has_nothing_to_judge_without_instances(gpus: tuple[Gpu, ...]) -> None:
     [conclusion] = several_mig_instances.check(gpus=gpus)
 
     assert isinstance(conclusion, NotApplicable)
+
+
+def test_a_card_that_is_not_here_beside_one_that_is_does_not_count() -> None:
+    """`collect` writes no such facts; people can."""
+    assert not several_mig_instances(gpus=(an_a100(SLICES[0]), a_named_gpu(index=1)))
