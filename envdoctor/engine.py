@@ -1,11 +1,14 @@
 """Runs rules against facts."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Absence, Facts, Unavailable
 from envdoctor.model.finding import Finding, NotApplicable, Outcome, Report, Status, Undecided
 from envdoctor.model.rule import KNOWLEDGE_BASE, Rule
+
+_LONGEST = 2000  # characters of one message, or of the value of one piece of evidence
 
 
 def diagnose(facts: Facts, kb: KnowledgeBase, rules: Iterable[Rule[...]]) -> Report:
@@ -31,11 +34,23 @@ def _run(rule: Rule[...], facts: Facts, kb: KnowledgeBase) -> Outcome:
     except Exception as exc:  # noqa: BLE001  the one broad except: a rule's bug must not hide the other findings
         return Outcome(rule=rule, status=Status.CRASHED, reasons=(f"{type(exc).__name__}: {exc}",))
 
-    findings = tuple(conclusion for conclusion in conclusions if isinstance(conclusion, Finding))
-    undecided = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, Undecided))
+    findings = tuple(_shorten(conclusion) for conclusion in conclusions if isinstance(conclusion, Finding))
+    undecided = tuple(_cut(conclusion.reason) for conclusion in conclusions if isinstance(conclusion, Undecided))
     if findings or undecided:
         status = Status.FAILED if findings else Status.UNKNOWN
         return Outcome(rule=rule, status=status, findings=findings, reasons=undecided)
     nothing_to_judge = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, NotApplicable))
     status = Status.SKIPPED if nothing_to_judge else Status.PASSED
     return Outcome(rule=rule, status=status, reasons=nothing_to_judge)
+
+
+def _shorten(finding: Finding) -> Finding:
+    evidence = tuple(replace(item, value=_cut(item.value)) for item in finding.evidence)
+    return replace(finding, message=_cut(finding.message), evidence=evidence)
+
+
+def _cut(text: str) -> str:
+    """Leave the middle of a very long text out: a variable or a name in a file may have any length."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]} [... {len(text) - _LONGEST} characters ...] {text[-_LONGEST // 2 :]}"

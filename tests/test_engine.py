@@ -97,3 +97,13 @@ def test_a_rule_is_given_the_knowledge_base_when_it_asks(kb: KnowledgeBase) -> N
 
 def test_absence_is_unreadable_unless_said_otherwise() -> None:
     assert SILENT.absence is Absence.UNREADABLE
+
+
+def test_a_very_long_value_is_quoted_by_its_ends(kb: KnowledgeBase) -> None:
+    """CUDA_VISIBLE_DEVICES may hold 100 KB, and so may a name."""
+    outcome = run(card, Facts(gpus=(a_gpu(name="a" * 100_000, uuid="b" * 100_000 + "c"),)), kb)
+
+    [finding] = outcome.findings
+    assert len(finding.message) < 3000
+    assert finding.message.endswith("aaa is there")
+    assert "bbb [... 98001 characters ...] bbb" in finding.evidence[0].value
