@@ -22,8 +22,8 @@ def _lines(report: Report, options: RenderOptions) -> Iterator[str]:
     yield ""
     yield "| examined | |"
     yield "|---|---|"
-    yield from (f"| {label} | {_escape(text)} |" for label, text in header(report.facts))
-    yield from (f"| verdict on GPU {card.gpu.index} | {_escape(card.text)} |" for card in verdicts(report))
+    yield from (f"| {label} | {_cell(text)} |" for label, text in header(report.facts))
+    yield from (f"| verdict on GPU {card.gpu.index} | {_cell(card.text)} |" for card in verdicts(report))
     yield f"| rules | {rule_counts(report)} |"
     for outcome in report.failed():
         for finding in outcome.findings:
@@ -69,6 +69,11 @@ def _escape(text: str) -> str:
     """Keep text of foreign files from being read as markup; the code spans of our messages stay."""
     parts = re.split(r"(`[^`]*`)", printable(" ".join(text.split())))
     return "".join(part if part.startswith("`") else _MARKUP.sub(r"\\\g<0>", part) for part in parts)
+
+
+def _cell(text: str) -> str:
+    """Write text into a table, where a bar ends a cell even inside a code span (GitHub's Markdown, "Tables")."""
+    return re.sub(r"(?<!\\)\|", r"\\|", _escape(text))
 
 
 def _code(text: str) -> str:

@@ -43,7 +43,10 @@ def test_a_code_span_survives_backticks(value: str, expected: str) -> None:
     assert f"- file: {expected}\n" in rendered("m", value)
 
 
-def test_a_path_with_a_bar_does_not_break_the_table() -> None:
-    report = Report(facts=Facts(environment=an_environment(prefix="/a|b")), outcomes=())
+@pytest.mark.parametrize(
+    ("prefix", "cell"), [("/a|b", r"/a\|b"), ("/a `b|c` d", r"/a `b\|c` d"), (r"/a\|b", r"/a\\\|b")]
+)
+def test_a_path_with_a_bar_does_not_break_the_table(prefix: str, cell: str) -> None:
+    report = Report(facts=Facts(environment=an_environment(prefix=prefix)), outcomes=())
 
-    assert r"| environment | /a\|b (venv" in render(report, RenderOptions())
+    assert f"| environment | {cell} (venv" in render(report, RenderOptions())
