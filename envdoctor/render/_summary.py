@@ -168,7 +168,7 @@ def _environment_lines(environment: Environment) -> Iterator[tuple[str, str]]:
 
 
 def _torch(torch: TorchBuild) -> str:
-    cuda = f" {torch.build_cuda_version}" if torch.flavour is TorchFlavour.CUDA else ""
+    cuda = f" {torch.build_cuda_version or 'of unknown version'}" if torch.flavour is TorchFlavour.CUDA else ""
     owner = f", installed by {torch.installed_by}" if torch.installed_by else ""
     return f"{torch.version}, built for {torch.flavour.value}{cuda}{owner}"
 

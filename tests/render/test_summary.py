@@ -5,7 +5,7 @@ import pytest
 from envdoctor import api
 from envdoctor.model.facts import Absence, Facts, TorchBuild, Unavailable
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
-from envdoctor.render._summary import Verdict, summary, verdicts
+from envdoctor.render._summary import Verdict, header, summary, verdicts
 from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, a_torch, healthy_facts
 from tests.render.reports import ALL_WELL, BUGGY, DRIVER_TOO_OLD, EVERYTHING, NO_DEVICE_CODE, ODD, REPORTS, failed
 
@@ -115,3 +115,9 @@ def test_without_a_card_the_summary_says_why(gpus: tuple[()] | Unavailable, reas
 @pytest.mark.parametrize("name", [name for name in REPORTS if REPORTS[name] is not ALL_WELL])
 def test_only_the_healthy_report_says_ok(name: str) -> None:
     assert "ok" not in summary(REPORTS[name]).split()
+
+
+def test_a_torch_that_does_not_tell_its_cuda_is_said_to_be_built_for_some() -> None:
+    lines = dict(header(healthy_facts(torch=a_torch("2.6.0+cu124", build_cuda_version=None))))
+
+    assert lines["torch"] == "2.6.0+cu124, built for CUDA of unknown version, installed by pip"
