@@ -23,7 +23,7 @@ from envdoctor.model.facts import (
     TorchBuild,
 )
 from envdoctor.model.finding import Remedy
-from envdoctor.model.requirements import read_demand
+from envdoctor.model.requirements import find_demands
 from envdoctor.model.versions import DriverRelease
 from envdoctor.model.wording import enumerate_all
 
@@ -153,13 +153,12 @@ def _find_pins(wish: TorchWish) -> Iterator[_Pin]:
     for distribution in wish.distributions:
         if distribution.name in COMPANIONS or distribution.shadowed_by:
             continue
-        for text in filter(_MENTIONS_TORCH.match, distribution.requires):
+        for demand in find_demands(distribution.requires, _MENTIONS_TORCH, wish.environment):
             try:
-                demand = read_demand(text, wish.environment)
-                is_met = demand is not None and demand.is_met(wish.installed.version)
+                is_met = demand.is_met(wish.installed.version)
             except ValueError:
-                continue  # what cannot be read pins nothing
-            if demand and demand.specifier and is_met:
+                continue  # a torch of somebody's own
+            if demand.specifier and is_met:
                 yield _Pin(distribution=distribution.name, specifier=demand.specifier)
 
 

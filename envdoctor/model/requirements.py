@@ -1,6 +1,7 @@
 """What the metadata of a distribution demand of other projects (Requires-Dist)."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
@@ -20,18 +21,11 @@ class Demand:
 
     project: str  # as the metadata write it
     specifier: SpecifierSet
-    extra: str = ""  # of the distribution that demands it; "" when it always does
 
     @property
     def is_exact(self) -> bool:
         """Whether it names one version."""
         return any(one.operator in _EXACT for one in self.specifier)
-
-    @property
-    def lower_bound(self) -> Version | None:
-        """The oldest version that it accepts; None where it names none."""
-        bounds = (one for one in self.specifier if one.operator in {*_EXACT, ">=", "~="})
-        return max((Version(one.version.removesuffix(".*")) for one in bounds), default=None)
 
     def is_met(self, version: str) -> bool:
         """Tell whether *version* satisfies it, pre-releases too; a local version counts only where it names one.
@@ -52,7 +46,7 @@ def read_demand(text: str, environment: Environment | None, *, with_extras: bool
     *with_extras* also takes what is demanded for an extra: whether it was asked for is not recorded.
 
     Raises:
-        ValueError: it is not one. pip of its time accepted more than the standard does.
+        ValueError: it is not one.
 
     """
     if plain := _PLAIN.match(text):
@@ -64,8 +58,19 @@ def read_demand(text: str, environment: Environment | None, *, with_extras: bool
     known = _describe(environment) if environment else {}
     for extra in extras:
         if requirement.marker is None or requirement.marker.evaluate(known | {"extra": extra}):
-            return Demand(project=requirement.name, specifier=requirement.specifier, extra=extra)
+            return Demand(project=requirement.name, specifier=requirement.specifier)
     return None
+
+
+def find_demands(requires: Iterable[str], on: re.Pattern[str], environment: Environment | None) -> Iterator[Demand]:
+    """Yield the requirements that begin like *on* and apply; pip of its time accepted more than can be read here."""
+    for text in filter(on.match, requires):
+        try:
+            demand = read_demand(text, environment)
+        except ValueError:
+            continue
+        if demand:
+            yield demand
 
 
 def _describe(environment: Environment) -> dict[str, str]:

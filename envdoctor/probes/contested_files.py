@@ -18,7 +18,7 @@ _CODE = re.compile(rb"\.(py|so(\.[0-9.]+)?|pyd|dll)$")
 # What many wheels bring by mistake, or beside their package (`..` leads to scripts and data).
 _BESIDE_PACKAGES = frozenset(
     {b"..", b"__pycache__", b"benchmark", b"benchmarks", b"bin", b"build", b"doc", b"docs", b"example", b"examples"}
-    | {b"scripts", b"share", b"test", b"tests", b"tools", b"utils"}
+    | {b"notebooks", b"samples", b"scripts", b"share", b"src", b"test", b"tests", b"tools", b"utils"}
 )
 # Namespaces, below which the packages lie.
 _NAMESPACES = frozenset({b"nvidia", b"google", b"azure", b"sphinxcontrib", b"zope", b"backports"})

@@ -1,7 +1,7 @@
 """A package that is made for another release of torch than the installed one."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -12,7 +12,7 @@ from envdoctor.kb.torch_choice import pip_install
 from envdoctor.model.facts import Companion, Distribution, Environment, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.loading import Loader
-from envdoctor.model.requirements import Demand, read_demand
+from envdoctor.model.requirements import Demand, find_demands
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._pairing import is_of_release, is_refused, meets
 
@@ -99,7 +99,7 @@ def _find_broken_demands(
 ) -> Iterator[_Mismatch]:
     """Yield who names a version of torch that this is not; of ranges only what is compiled against torch counts."""
     for each in installed:
-        for demand in _demands(each.requires, _ON_TORCH, environment):
+        for demand in find_demands(each.requires, _ON_TORCH, environment):
             if (demand.is_exact or each.name in companions) and not meets(torch, demand):
                 exact = demand.is_exact and len(demand.specifier) == 1
                 wanted = f"is made for torch {str(demand.specifier).lstrip('=')}" if exact else f"asks for {demand}"
@@ -116,7 +116,7 @@ def _find_other_marks(
     allowing = {
         each.name
         for each in installed
-        if any(demand.specifier for demand in _demands(each.requires, _ON_TORCH, environment))
+        if any(demand.specifier for demand in find_demands(each.requires, _ON_TORCH, environment))
     }
     for each in companions:
         is_marked = each.torch_release and each.distribution not in allowing
@@ -135,7 +135,7 @@ def _find_other_pairs(
         release = each.version.partition("+")[0]
         belonging = [version for version in kb.torch_releases if kb.companions(version).get(each.name) == release]
         is_old = all(Version(version) < _FIRST_STABLE for version in belonging)
-        is_named = any(demand.is_exact for demand in _demands(each.requires, _ON_TORCH, environment))
+        is_named = any(demand.is_exact for demand in find_demands(each.requires, _ON_TORCH, environment))
         if not belonging or not is_old or is_named or Version(release) < _FIRST_COMPILED[each.name]:
             continue
         minors = {version.rpartition(".")[0] for version in belonging}
@@ -157,7 +157,7 @@ def _judge_triton(
     tritons = {each.name: each for each in installed if each.name in _TRITONS and isinstance(each.version, str)}
     # What names the installed version need not be taken apart.
     others = (text for text in owner.requires if not any(f"=={each.version}" in text for each in tritons.values()))
-    for demand in _demands(others, _ON_TRITON, environment):
+    for demand in find_demands(others, _ON_TRITON, environment):
         triton = tritons.get(demand.project.replace("_", "-").lower())
         if triton and demand.is_exact and not _is_met(demand, str(triton.version)):
             wanted = str(demand.specifier).lstrip("=")
@@ -183,16 +183,6 @@ def _is_met(demand: Demand, version: str) -> bool:
 
 
 # --- what metadata say -------------------------------------------------------------------------------------------
-
-
-def _demands(requires: Iterable[str], pattern: re.Pattern[str], environment: Environment | None) -> Iterator[Demand]:
-    for text in filter(pattern.match, requires):
-        try:
-            demand = read_demand(text, environment)
-        except ValueError:
-            continue  # pip of its time accepted more than the standard does
-        if demand:
-            yield demand
 
 
 def _evidence_of(distribution: Distribution, demand: Demand) -> Evidence:

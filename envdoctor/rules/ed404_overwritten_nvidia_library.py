@@ -4,7 +4,7 @@ import re
 
 from envdoctor.model.facts import ContestedFolder, Distribution, Environment, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
-from envdoctor.model.requirements import read_demand
+from envdoctor.model.requirements import find_demands
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._coverage import short_path
@@ -16,6 +16,7 @@ from envdoctor.rules._owners import (
 )
 
 _OF_NVIDIA = re.compile(r"/nvidia(/|$)")
+_ON_NVIDIA = re.compile(r"nvidia[-_]")
 
 
 @rule("ED404", Severity.WARNING, "wheels of NVIDIA overwrote each other's libraries")
@@ -72,17 +73,8 @@ def overwritten_nvidia_library(
 
 def _find_asked(owner: Distribution, environment: Environment | None) -> dict[str, str]:
     """Return the wheels of NVIDIA that a distribution asks for, with the requirement."""
-    asked = {}
-    for text in owner.requires:
-        if not text.startswith("nvidia"):
-            continue
-        try:
-            demand = read_demand(text, environment)
-        except ValueError:
-            continue
-        if demand:
-            asked[demand.project.replace("_", "-").lower()] = str(demand)
-    return asked
+    demands = find_demands(owner.requires, _ON_NVIDIA, environment)
+    return {demand.project.replace("_", "-").lower(): str(demand) for demand in demands}
 
 
 def _remedy(folder: ContestedFolder, wanted: str, environment: Environment | None) -> Remedy:

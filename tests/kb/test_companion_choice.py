@@ -1,12 +1,13 @@
 """How to install what belongs to the torch that is there."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
-from envdoctor.model.facts import Distribution
+from envdoctor.model.facts import Distribution, MetadataKind, Unavailable
 from envdoctor.model.finding import Remedy
 from tests.builders import a_distribution, a_torch, an_environment
 
@@ -101,6 +102,18 @@ def test_builds_anew_what_pip_has_as_source(kb: KnowledgeBase) -> None:
         f"FORCE_CUDA=1 {PIP} --no-build-isolation --no-cache-dir --no-deps --force-reinstall "
         "--no-binary torch-scatter torch-scatter==2.1.1"
     )
+
+
+@pytest.mark.parametrize(
+    "installed",
+    [
+        a_distribution("flash-attn", "2.6.3", metadata_kind=MetadataKind.EGG_LINK),
+        replace(a_distribution("flash-attn"), version=Unavailable("no METADATA")),
+        a_distribution("einops", "0.8.0"),
+    ],
+)
+def test_builds_nothing_anew_that_it_does_not_know(kb: KnowledgeBase, installed: Distribution) -> None:
+    assert remedy_for("flash-attn", "2.4.1+cu121", installed, kb=kb).commands == ()
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def test_fires_for_torch_itself() -> None:
         ("nvidia-cudnn-cu12!=9.8", "9.1.0.70"),
         ("nvidia-cudnn-cu12", "9.1.0.70"),
         ("nvidia-cudnn-cu12>=9.8.*", "9.1.0.70"),  # invalid
+        ("nvidia-cudnn-cu12>=9.8; extra = 'x'", "9.1.0.70"),  # invalid
         ("nvidia-cudnn-cu13>=9.8", "9.1.0.70"),
         ("nvidia-cudnn-cu12>=9.8", "x"),
     ],
