@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,31 @@ def test_a_damaged_file_is_told_in_the_words_of_the_loader(content: bytes, venv:
     [failed] = loader.failed
     assert failed.failure.words == venv.real_words("import x")
     assert (failed.failure.fault, failed.way, loader.asked) == (LoadFault.FILE, LoadWay.WITH_PACKAGE, 2)
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_link_to_nowhere(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def a_loop_of_links(path: Path) -> None:
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, a_folder, a_link_to_nowhere, a_loop_of_links])
+def test_a_file_that_is_none_loses_nothing_else(make: Callable[[Path], None], venv: Venv, tmp_path: Path) -> None:
+    gone = build_library(tmp_path / "libgone.so.1")
+    build_library(venv.package("y", "from . import _C") / f"_C{SUFFIX}", init("_C"), needs=(gone,))
+    make(venv.package("x", "from . import _C, other") / f"_C{SUFFIX}")
+    make(venv.site / "x" / "other.py")
+    make(venv.site / "libz.so")
+
+    failed = {each.module: each for each in venv.predict().failed}
+
+    assert failed["y._C"].import_chain == ("y/__init__.py:1",)
 
 
 def test_a_file_that_this_user_cannot_read_is_not_judged(unprivileged: Path) -> None:
