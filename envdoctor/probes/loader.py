@@ -92,7 +92,7 @@ class _Prediction:
             overridden=tuple(self._find_overridden()),
             asked=len(opened),
             failed=tuple(self._describe(each, failure) for each, failure in failures),
-            unreadable=tuple(self._unreadable),
+            unreadable=(*self._find_locked_folders(), *self._unreadable),
         )
 
     @property
@@ -121,6 +121,12 @@ class _Prediction:
         if torch.absence is Absence.UNREADABLE:
             self._unreadable.append(f"{opened.library.path}: {torch.reason}")
         return torch.absence is Absence.NOT_APPLICABLE
+
+    def _find_locked_folders(self) -> Iterator[str]:
+        """Yield the folders of the environment that this user cannot list: what is in them is not known."""
+        for library in self.installation.libraries.libraries:
+            if os.path.isdir(library.path) and is_locked(library.path):
+                yield f"{library.path}: Permission denied"
 
     def _open(self, opened: OpenedLibrary) -> LoadFailure | None:
         process = self._process_of(opened).copy()

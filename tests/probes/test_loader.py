@@ -409,9 +409,10 @@ def test_a_file_that_is_none_loses_nothing_else(make: Callable[[Path], None], ve
     assert failed["y._C"].import_chain == ("y/__init__.py:1",)
 
 
-def test_a_file_that_this_user_cannot_read_is_not_judged(unprivileged: Path) -> None:
+def test_what_this_user_cannot_read_is_not_judged(unprivileged: Path) -> None:
     module = build_library(unprivileged / "x" / "_C.so", init("_C"))
     module.chmod(0)
+    (unprivileged / "nvidia").mkdir(mode=0)
     # Any program will do: this user need not be able to read an interpreter of the tests.
     entries = (SearchEntry(path=str(unprivileged), origin="site-packages"),)
     environment = an_environment(interpreter=shutil.which("true"), search_path=entries)
@@ -423,7 +424,7 @@ def test_a_file_that_this_user_cannot_read_is_not_judged(unprivileged: Path) -> 
     loader = find_loader(installation, kb.load())
 
     assert isinstance(loader, Loader)
-    assert loader.unreadable == (f"{module}: Permission denied",)
+    assert loader.unreadable == (f"{unprivileged}/nvidia: Permission denied", f"{module}: Permission denied")
     assert (loader.asked, loader.failed) == (0, ())
 
 
