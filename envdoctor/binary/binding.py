@@ -56,6 +56,8 @@ class Lookup:
         version = reference.version
         if version and not self._searches_on:
             return self._is_satisfied_in_order(reference)
+        if reference.is_weak:
+            return True
         key = (reference.name, version.name, version.is_hidden) if version else (reference.name, b"", False)
         provider = self._providers.get(key)
         if provider and provider.identity in self._identities:

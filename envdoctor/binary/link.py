@@ -128,13 +128,14 @@ class _Loader:
 
     def start(self, preload: tuple[str, ...]) -> LinkState:
         """Load the program, what is preloaded, and what they need."""
-        state = LinkState(maps={self.main: None}, global_scope={})
+        # The program itself is known by no name.
+        state = LinkState(maps={self.main: None}, global_scope={}, by_name={"": self.main})
         interpreter = read_interpreter(self.main.image.elf)
         found = self.world.look(interpreter)
         if isinstance(found, LibraryImage):
             # The loader itself is there before anybody needs it, and listed when somebody does.
             itself = make_link_map(interpreter, Found(found, interpreter, "program", ""), self.main)
-            state.by_name = {interpreter: itself, found.elf.soname: itself}
+            state.by_name |= {interpreter: itself, found.elf.soname: itself}
         preloaded = [loaded for name in preload if (loaded := self._preload(state, name))]
         scope = self._load_needed(state, list(dict.fromkeys((self.main, *preloaded))))
         for loaded in scope:
@@ -242,7 +243,7 @@ class _Loader:
                 words = "Inconsistency detected by ld.so: dl-version.c: Assertion `needed != NULL' failed!"
                 raise _RefusedError(_fault_of_version(words, loaded, name, None))
             defined = provider.image.symbols.defined_versions
-            if defined is not None and needed.name not in defined and not needed.is_weak:
+            if defined is not None and defined.get(needed.name) != needed.hash_value and not needed.is_weak:
                 words = f"{provider.path}: version `{name}' not found (required by {loaded.path})"
                 raise _RefusedError(_fault_of_version(words, loaded, name, provider))
         if self.rules.glibc >= _CHECKS_RELR and loaded.image.lacks_relr_version:

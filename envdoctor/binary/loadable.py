@@ -27,6 +27,8 @@ _CLASS_64, _LITTLE_ENDIAN, _VERSION = 2, 1, 1
 _SYSTEM_V, _GNU = 0, 3
 _SEGMENT_HEADER = 56
 _PAGE = 4096  # also where pages are larger: linkers align segments for the largest
+_FARTHEST_OFFSET = (1 << 63) - 1  # what the system can be asked for
+_ADDRESS_SPACE = 1 << 47
 _ABI_VERSIONS = {layout.MACHINE_X86_64: 4, layout.MACHINE_AARCH64: 3}  # glibc, libc-abis: LIBC_ABI_MAX
 
 _DETECTS_PIE = (2, 30)
@@ -118,6 +120,8 @@ def verify(file: LibraryFile, machine: int) -> LibraryImage | Refusal:
         return Refusal("ELF file's phentsize not the expected size")
     elf = parse_elf(file.reader)
     table_size = segment_count * _SEGMENT_HEADER
+    if elf.header.segments_offset > _FARTHEST_OFFSET:
+        return Refusal("cannot read file data", errno.EINVAL)
     if len(file.reader.peek(elf.header.segments_offset, table_size)) != table_size:
         return Refusal("cannot read file data")
     return LibraryImage(file.identity, elf)
@@ -149,19 +153,8 @@ def judge_mapping(image: LibraryImage, glibc: GlibcVersion, *, stack_is_executab
         BinaryError: the tables are damaged in a way that the loader does not look for.
 
     """
-    loads = [segment for segment in image.elf.segments if segment.segment_type == layout.SEGMENT_LOAD]
-    for segment in loads:
-        if words := _misalignment(segment, glibc):
-            return Refusal(words)
-    if not loads:
-        return Refusal("object file has no loadable segments")
-    if image.elf.header.file_type != layout.TYPE_SHARED:
-        return Refusal("cannot dynamically load executable")
-    tables = [segment for segment in image.elf.segments if segment.segment_type == layout.SEGMENT_DYNAMIC]
-    if not any(segment.file_size for segment in tables):
-        return Refusal("object file has no dynamic section")
-    if _is_cut_off(image, loads):
-        return Refusal(BUS_ERROR)
+    if words := _judge_segments(image, glibc):
+        return Refusal(words)
     if glibc >= _DETECTS_PIE and image.flags_1 & layout.FLAG_1_PIE:
         return Refusal("cannot dynamically load position-independent executable")
     if image.flags_1 & layout.FLAG_1_NO_OPEN:
@@ -169,6 +162,22 @@ def judge_mapping(image: LibraryImage, glibc: GlibcVersion, *, stack_is_executab
     if glibc >= _REFUSES_EXECUTABLE_STACK and not stack_is_executable and needs_executable_stack(image.elf):
         return Refusal("cannot enable executable stack as shared object requires", errno.EINVAL)
     return None
+
+
+def _judge_segments(image: LibraryImage, glibc: GlibcVersion) -> str:
+    loads = [segment for segment in image.elf.segments if segment.segment_type == layout.SEGMENT_LOAD]
+    if misaligned := next(filter(None, (_misalignment(segment, glibc) for segment in loads)), ""):
+        return misaligned
+    if not loads:
+        return "object file has no loadable segments"
+    if image.elf.header.file_type != layout.TYPE_SHARED:
+        return "cannot dynamically load executable"
+    tables = [segment for segment in image.elf.segments if segment.segment_type == layout.SEGMENT_DYNAMIC]
+    if not any(segment.file_size and segment.address for segment in tables):
+        return "object file has no dynamic section"
+    if not 0 < loads[-1].address + loads[-1].memory_size - loads[0].address < _ADDRESS_SPACE:
+        return "failed to map segment from shared object"
+    return BUS_ERROR if _is_cut_off(image, loads) else ""
 
 
 def _misalignment(segment: layout.Segment, glibc: GlibcVersion) -> str:

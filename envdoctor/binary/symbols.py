@@ -101,6 +101,7 @@ class NeededVersion(NamedTuple):
 
     file: str  # the name by which it needs the library that should have it
     name: bytes
+    hash_value: int
     is_weak: bool
 
 
@@ -292,31 +293,31 @@ class SymbolTable:
     def needed_versions(self) -> tuple[NeededVersion, ...]:
         """The versions that other files must have, in the order in which the loader looks for them (DT_VERNEED)."""
         return tuple(
-            NeededVersion(file, self._name_at(name), bool(flags & _VERSION_FLAG_WEAK))
-            for file, flags, _, name in self._version_needs()
+            NeededVersion(file, self._name_at(name), hash_value, bool(flags & _VERSION_FLAG_WEAK))
+            for file, hash_value, flags, _, name in self._version_needs()
         )
 
     @cached_property
-    def defined_versions(self) -> frozenset[bytes] | None:
-        """The versions that the file has (DT_VERDEF), its own name among them; None when it has no such table."""
-        if self.elf.dynamic_value(layout.TAG_VERSION_DEFINITIONS) is None:
+    def defined_versions(self) -> dict[bytes, int] | None:
+        """The versions that the file has, with their hashes, its own name among them; None without DT_VERDEF."""
+        if not self._has_definitions:
             return None
-        return frozenset(self._name_at(name) for _, _, name in self._version_definitions())
+        return {self._name_at(name): hash_value for _, _, hash_value, name in self._version_definitions()}
 
     @cached_property
     def _versions(self) -> dict[int, Version]:
         """The versions that the table of symbol versions refers to, by their index."""
         found = {
             index & _VERSION_INDEX: Version(self._name_at(name), bool(index & _VERSION_HIDDEN), file)
-            for file, _, index, name in self._version_needs()
+            for file, _, _, index, name in self._version_needs()
         }
-        for flags, index, name in self._version_definitions():
+        for flags, index, _, name in self._version_definitions():
             if not flags & _VERSION_FLAG_BASE:
                 found[index & _VERSION_INDEX] = Version(self._name_at(name))
         return found
 
-    def _version_needs(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield file, flags, index and name of every version that is needed."""
+    def _version_needs(self) -> Iterator[tuple[str, int, int, int, int]]:
+        """Yield file, hash, flags, index and name of every version that is needed."""
         place = self._offset_of(layout.TAG_VERSION_NEEDS)
         for _ in range(_MOST_VERSIONS):
             if place is None:
@@ -327,20 +328,20 @@ class SymbolTable:
             for _ in range(_MOST_VERSIONS):
                 if inner is None:
                     break
-                _, flags, index, name, next_entry = self.elf.reader.unpack(_NEEDED_VERSION, inner)
-                yield file_name, flags, index, name
+                hash_value, flags, index, name, next_entry = self.elf.reader.unpack(_NEEDED_VERSION, inner)
+                yield file_name, hash_value, flags, index, name
                 inner = inner + next_entry if next_entry else None
             place = place + following if following else None
 
-    def _version_definitions(self) -> Iterator[tuple[int, int, int]]:
-        """Yield flags, index and name of every version that is defined."""
+    def _version_definitions(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield flags, index, hash and name of every version that is defined."""
         place = self._offset_of(layout.TAG_VERSION_DEFINITIONS)
         for _ in range(_MOST_VERSIONS):
             if place is None:
                 return
-            _, flags, index, _, _, names, following = self.elf.reader.unpack(_VERSION_DEFINITION, place)
+            _, flags, index, _, hash_value, names, following = self.elf.reader.unpack(_VERSION_DEFINITION, place)
             (name,) = self.elf.reader.unpack(_UINT, place + names)
-            yield flags, index, name
+            yield flags, index, hash_value, name
             place = place + following if following else None
 
     # --- tables ------------------------------------------------------------------------------------------------

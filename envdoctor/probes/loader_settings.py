@@ -113,7 +113,7 @@ def _find_capabilities(machine: int, glibc: GlibcVersion, flags: frozenset[str])
         return []  # glibc looks for none on aarch64 that any distribution has
     found = []
     if glibc >= _HAS_LEVELS:
-        supported = []
+        supported: list[str] = []
         for level, needs in _LEVELS.items():
             if not needs <= flags:
                 break

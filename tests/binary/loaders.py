@@ -13,6 +13,7 @@ import pytest
 
 from envdoctor.binary.library_search import SearchRules, split_preload
 from envdoctor.binary.link import Process, start_process
+from envdoctor.binary.loadable import GlibcVersion
 from envdoctor.errors import ProbeError
 from envdoctor.probes.loader_files import LoaderFiles
 from envdoctor.probes.loader_settings import read_interpreter_file, read_search_rules
@@ -39,7 +40,7 @@ for path in paths:
     with os.fdopen(reading, "rb") as answer:
         said = answer.read().decode()
     status = os.waitpid(child, 0)[1]
-    words.append(said if status == 0 else signal.strsignal(os.WTERMSIG(status)))
+    words.append(signal.strsignal(status & 127) if status & 127 else said or ("exit" if status else ""))
 print("\\n" + json.dumps(words))
 """
 
@@ -64,10 +65,11 @@ def rules_of_this_machine(library_path: str = "") -> SearchRules:
     return replace(_RULES, library_path=tuple(re.split("[:;]", library_path)) if library_path else ())
 
 
-def start(variables: Mapping[str, str] | None = None) -> Process:
-    """Start the emulated process of this Python."""
+def start(variables: Mapping[str, str] | None = None, *, glibc: GlibcVersion | None = None) -> Process:
+    """Start the emulated process of this Python, with the glibc of this machine or as another one would."""
     values = variables or {}
     rules = rules_of_this_machine(values.get("LD_LIBRARY_PATH", ""))
+    rules = replace(rules, glibc=glibc or rules.glibc)
     process = start_process(LoaderFiles(), rules, PROGRAM, split_preload(values.get("LD_PRELOAD", "")))
     assert isinstance(process, Process)
     return process

@@ -420,6 +420,73 @@ def test_without_a_version_the_oldest_definition_is_taken(tmp_path: Path) -> Non
     agreed(tops)
 
 
+# --- other releases of glibc -------------------------------------------------------------------------------------
+
+
+def said_by(glibc: tuple[int, int], library: Path) -> str:
+    failure = start(glibc=glibc).open(str(library))
+    return failure.words if failure else ""
+
+
+def test_before_2_30_a_missing_symbol_with_a_version_names_the_file_that_should_have_it(
+    versioned: tuple[Path, Path],
+) -> None:
+    """glibc 2.27, elf/dl-lookup.c, `_dl_lookup_symbol_x`."""
+    needed, top = versioned
+    script = "LIB_A { global: e; local: *; }; LIB_B { global: g; } LIB_A;"
+    build_library(needed, "".join(map(DEFINES.format, "eg")), options=[versions(needed.parent, script)])
+
+    assert said_by((2, 30), top) == f"{top}: undefined symbol: f, version LIB_B"
+    assert said_by((2, 29), top) == (
+        f"{top}: symbol f version LIB_B not defined in file libneeded.so with link time reference"
+    )
+
+
+def test_before_2_30_the_search_ends_at_that_file(versioned: tuple[Path, Path], tmp_path: Path) -> None:
+    """A file that comes later in the search, and has the symbol, does not help."""
+    needed, top = versioned
+    build_library(
+        needed, DEFINES.format("f"), options=[versions(needed.parent, "LIB_A { }; LIB_B { local: f; } LIB_A;")]
+    )
+    later = build_library(tmp_path / "liblater.so", DEFINES.format("f"))
+    both = build_library(tmp_path / "libboth.so", needs=[top, later], options=["-Wl,-rpath,$ORIGIN"])
+
+    assert agreed([both]) == [""]
+    assert said_by((2, 29), both).endswith("with link time reference")
+
+
+def test_since_2_41_no_library_makes_the_stack_executable(tmp_path: Path) -> None:
+    """glibc 2.41, elf/dl-load.c, `_dl_map_object_from_fd`."""
+    library = build_library(tmp_path / "liba.so", options=["-Wl,-z,execstack"])
+
+    assert said_by((2, 40), library) == ""
+    assert said_by((2, 41), library) == (
+        f"{library}: cannot enable executable stack as shared object requires: Invalid argument"
+    )
+
+
+def test_before_2_35_the_alignment_that_a_segment_states_counts(tmp_path: Path) -> None:
+    """glibc 2.34, elf/dl-load.c, `_dl_map_object_from_fd`."""
+    library = build_library(tmp_path / "liba.so")
+    content = bytearray(library.read_bytes())
+    struct.pack_into("<Q", content, 64 + 48, 64)  # p_align of the first segment
+    library.write_bytes(content)
+
+    assert said_by((2, 36), library) == ""
+    assert said_by((2, 34), library) == f"{library}: ELF load command alignment not page-aligned"
+
+
+@pytest.mark.parametrize("glibc", [(2, 27), (2, 36)])
+def test_needed_libraries_are_relocated_first_in_every_release(glibc: tuple[int, int], tmp_path: Path) -> None:
+    """`libb.so` needs `liba.so` and both lack a symbol; `libtop.so` lists them in the wrong order."""
+    options = ["-Wl,-rpath,$ORIGIN"]
+    first = build_library(tmp_path / "liba.so", CALLS.format("gone1"))
+    second = build_library(tmp_path / "libb.so", CALLS.format("gone2"), needs=[first], options=options)
+    top = build_library(tmp_path / "libtop.so", CALLS.format("gone3"), needs=[first, second], options=options)
+
+    assert said_by(glibc, top) == f"{first}: undefined symbol: gone1"
+
+
 # --- random graphs -----------------------------------------------------------------------------------------------
 
 LIBRARIES = ["libl0.so", "libl1.so", "libl2.so", "libl3.so", "libl4.so"]
