@@ -449,7 +449,7 @@ def test_before_2_30_the_search_ends_at_that_file(versioned: tuple[Path, Path], 
         needed, DEFINES.format("f"), options=[versions(needed.parent, "LIB_A { }; LIB_B { local: f; } LIB_A;")]
     )
     later = build_library(tmp_path / "liblater.so", DEFINES.format("f"))
-    both = build_library(tmp_path / "libboth.so", needs=[top, later], options=["-Wl,-rpath,$ORIGIN"])
+    both = build_library(tmp_path / "libboth.so", needs=[top, needed, later], options=["-Wl,-rpath,$ORIGIN"])
 
     assert agreed([both]) == [""]
     assert said_by((2, 29), both).endswith("with link time reference")
