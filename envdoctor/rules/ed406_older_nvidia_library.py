@@ -13,11 +13,14 @@ from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.wording import enumerate_all
 
 # What stands for the cuDNN that torch brings along inside its own folder.
-_CUDNN_OF_TORCH = "cuDNN"
+_CUDNN_OF_TORCH = "torch's cuDNN"
 _CUDNN_WHEEL = "nvidia-cudnn"
 # jaxlib 0.4.23+cuda12.cudnn89: up to 0.4.25 the local version tells the cuDNN that it was compiled with.
 _CUDNN_MARK = re.compile(r"\+cuda(\d+)\.cudnn(\d)(\d+)$")
-_REQUIREMENT = re.compile(r"(nvidia-[\w.-]*\w)[^;]*?(?:==|>=|~=)\s*(\d{1,6})(?:\.(\d{1,6}))?", re.IGNORECASE)
+_REQUIREMENT = re.compile(
+    r"(?P<library>nvidia-[\w.-]*\w)[^;]*?(?P<operator>==|>=|~=)\s*(?P<major>\d{1,6})(?:\.(?P<minor>\d{1,6}))?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +59,9 @@ def older_nvidia_library(
 
     ## How envdoctor knows
     The metadata of every installed distribution say which wheels of NVIDIA it wants, also those for its extras
-    (`tensorflow[and-cuda]`, `jax[cuda12]`); of jaxlib before 0.4.26 the local version tells (`+cuda12.cudnn89`). It
-    compares the first two numbers with those of the installed wheel, or of the cuDNN that torch brings along: torch and
-    JAX in one process share the one that is imported first.
+    (`tensorflow[and-cuda]`, `jax[cuda12]`), of whose exact versions only that of cuDNN counts; of jaxlib before 0.4.26
+    the local version tells (`+cuda12.cudnn89`). It compares the first two numbers with those of the installed wheel, or
+    of the cuDNN that torch brings along: torch and JAX in one process share the one that is imported first.
 
     ## Why it happens
     Each framework pins its own cuDNN, the environment holds one, and the last install wins: pip warns of that in the
@@ -71,20 +74,16 @@ def older_nvidia_library(
     ## When to ignore it
     When the framework that wants the newer one is not used on the GPU.
     """
-    if loader is not None and loader.torch is not None:
-        torch = None  # another rule says that it cannot be loaded, and why
     present = _find_present(distributions, torch)
     torch_fails = loader is not None and loader.torch is not None  # another rule says why
-    older: dict[str, list[_Need]] = {}
+    older: dict[str, dict[_Need, None]] = {}
     for need in _find_needs(distributions):
         version = present.get(need.library, "")
         # To parse a requirement takes long, and those of `cuda-toolkit` are a hundred: only what counts is parsed.
         if _is_older(version, need.oldest) and need.applies(environment) and not (torch_fails and need.by == "torch"):
-            older.setdefault(need.library, []).append(need)
-    for library, needs in sorted(older.items()):
-        yield _conclude(
-            library, present[library], sorted(set(needs), key=lambda need: (need.by, need.text)), environment
-        )
+            older.setdefault(need.by, {})[need] = None
+    for by, needs in sorted(older.items()):
+        yield _conclude(by, sorted(needs, key=lambda need: (need.library, need.text)), present, environment)
 
 
 def _find_present(distributions: tuple[Distribution, ...], torch: TorchBuild | None) -> dict[str, str]:
@@ -107,9 +106,13 @@ def _find_needs(distributions: tuple[Distribution, ...]) -> Iterator[_Need]:
             continue
         source = each.metadata_path.rpartition("/")[2]
         for match in filter(None, map(_REQUIREMENT.match, each.requires)):
-            library, oldest = re.sub(r"[-_.]+", "-", match[1]).lower(), (int(match[2]), int(match[3] or 0))
-            need = _Need(library=library, oldest=oldest, by=each.name, source=source, text=match.string)
-            yield from _with_cudnn_of_torch(need)
+            library = re.sub(r"[-_.]+", "-", match["library"]).lower()
+            # What an extra pins is what was new then, and no need; but cuDNN is asked for its version.
+            is_choice = match["operator"] == "==" and "extra" in match.string
+            if not is_choice or library.startswith(_CUDNN_WHEEL):
+                oldest = (int(match["major"]), int(match["minor"] or 0))
+                need = _Need(library=library, oldest=oldest, by=each.name, source=source, text=match.string)
+                yield from _with_cudnn_of_torch(need)
         if mark := _CUDNN_MARK.search(each.version):
             library, oldest = f"{_CUDNN_WHEEL}-cu{mark[1]}", (int(mark[2]), int(mark[3]))
             need = _Need(library=library, oldest=oldest, by=each.name, source=source, text=each.version)
@@ -128,22 +131,18 @@ def _is_older(version: str, oldest: tuple[int, int]) -> bool:
     return numbers is not None and int(numbers[1]) == oldest[0] and int(numbers[2]) < oldest[1]
 
 
-def _conclude(library: str, version: str, needs: list[_Need], environment: Environment | None) -> Finding:
-    is_of_torch = library == _CUDNN_OF_TORCH
-    newest = max(need.oldest for need in needs)
-    asking = enumerate_all(sorted({f"{need.by} (made with {'.'.join(map(str, need.oldest))})" for need in needs}))
-    what = f"cuDNN {version} of torch" if is_of_torch else f"{library} {version}"
-    apart = "give each framework an environment of its own"
+def _conclude(by: str, needs: list[_Need], present: dict[str, str], environment: Environment | None) -> Finding:
+    newest = {need.library: max(one.oldest for one in needs if one.library == need.library) for need in needs}
+    lacking = (f"{library} {present[library]} ({major}.{minor} or newer)" for library, (major, minor) in newest.items())
+    wheels = [f"'{name}>={major}.{minor},<{major + 1}'" for name, (major, minor) in newest.items() if "-" in name]
+    apart = f"give {by} an environment of its own"
     return Finding(
-        message=f"{what} is too old for {asking}",
-        evidence=(
-            Evidence(source="libraries of torch" if is_of_torch else "installed distributions", value=what),
-            *(Evidence(source=need.source, value=need.text) for need in needs),
-        ),
-        remedy=Remedy(summary=f"{apart}: torch loads its own cuDNN first")
-        if is_of_torch
-        else Remedy(
-            summary=f"{apart}, or install a newer {library}: it serves the others too",
-            commands=(f"{pip_install(environment)} --no-deps '{library}>={newest[0]}.{newest[1]},<{newest[0] + 1}'",),
-        ),
+        message=f"too old for {by}: {enumerate_all(lacking)}",
+        evidence=tuple(dict.fromkeys(Evidence(source=need.source, value=need.text) for need in needs)),
+        remedy=Remedy(
+            summary=f"{apart}, or install newer ones, which serve the others too",
+            commands=(f"{pip_install(environment)} --no-deps {' '.join(wheels)}",),
+        )
+        if wheels and _CUDNN_OF_TORCH not in newest
+        else Remedy(summary=f"{apart}: torch loads the cuDNN that it brings along"),
     )

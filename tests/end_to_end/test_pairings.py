@@ -121,4 +121,4 @@ def test_jax_beside_a_torch_with_an_older_cudnn(cuda_torch: Path) -> None:
     found = check(cuda_torch)
 
     assert list(found) == ["ED406"]
-    assert found["ED406"]["message"].endswith("is too old for jax-cuda12-plugin (made with 9.8)")
+    assert found["ED406"]["message"] == "too old for jax-cuda12-plugin: nvidia-cudnn-cu12 9.5.1.17 (9.8 or newer)"

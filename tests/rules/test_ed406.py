@@ -29,7 +29,7 @@ def test_fires_when_a_framework_wants_a_newer_cudnn() -> None:
     torch = a_torch_with("nvidia-cudnn-cu12==9.1.0.70")
     [finding] = findings_with(jax, torch, cudnn("9.1.0.70"), torch=TORCH)
 
-    assert finding.message == "nvidia-cudnn-cu12 9.1.0.70 is too old for jax-cuda12-plugin (made with 9.8)"
+    assert finding.message == "too old for jax-cuda12-plugin: nvidia-cudnn-cu12 9.1.0.70 (9.8 or newer)"
     assert finding.remedy is not None
     assert finding.remedy.commands == ("/opt/env/bin/python -m pip install --no-deps 'nvidia-cudnn-cu12>=9.8,<10'",)
 
@@ -40,23 +40,39 @@ def test_fires_when_torch_brings_an_older_cudnn() -> None:
     jaxlib = a_distribution("jaxlib", "0.4.23+cuda12.cudnn88")
     [finding] = findings_with(a_distribution("torch", "2.1.2+cu118"), jaxlib, torch=torch)
 
-    assert finding.message == "cuDNN 8.7.0 of torch is too old for jaxlib (made with 8.8)"
-    assert finding.evidence[1].value == "0.4.23+cuda12.cudnn88"
+    assert finding.message == "too old for jaxlib: torch's cuDNN 8.7.0 (8.8 or newer)"
+    assert finding.evidence[0].value == "0.4.23+cuda12.cudnn88"
     assert finding.remedy is not None
     assert finding.remedy.commands == ()
 
 
-def test_names_all_who_want_a_newer_one() -> None:
-    jaxlib = a_distribution("jaxlib", "0.4.23+cuda12.cudnn89")
-    tensorflow = a_distribution(
-        "tensorflow", "2.15.0", requires=("nvidia-cudnn-cu12 ==8.9.4.25 ; extra == 'and-cuda'",)
+def test_tells_of_each_framework_once() -> None:
+    jax = a_distribution(
+        "jax-cuda12-plugin",
+        "0.10.2",
+        requires=(f"nvidia-cudnn-cu12<10.0,>=9.8{WITH_CUDA}", f"nvidia-cublas-cu12>=12.5{WITH_CUDA}"),
     )
-    [finding] = findings_with(tensorflow, jaxlib, cudnn("8.8.1.3"))
+    tensorflow = a_distribution("tensorflow", "2.18.0", requires=("nvidia-cudnn-cu12==9.3.0.75; extra == 'and-cuda'",))
+    found = findings_with(tensorflow, jax, cudnn("9.1.0.70"), a_distribution("nvidia-cublas-cu12", "12.4.5.8"))
 
-    assert (
-        finding.message
-        == "nvidia-cudnn-cu12 8.8.1.3 is too old for jaxlib (made with 8.9) and tensorflow (made with 8.9)"
-    )
+    assert [finding.message.partition(": ")[2] for finding in found] == [
+        "nvidia-cublas-cu12 12.4.5.8 (12.5 or newer) and nvidia-cudnn-cu12 9.1.0.70 (9.8 or newer)",
+        "nvidia-cudnn-cu12 9.1.0.70 (9.3 or newer)",
+    ]
+
+
+def test_takes_what_an_extra_pins_for_a_choice() -> None:
+    pinned = ("nvidia-cublas-cu12==12.5.3.2; extra == 'and-cuda'", "nvidia-nccl-cu12==2.23.4; extra == 'and-cuda'")
+    tensorflow = a_distribution("tensorflow", "2.18.0", requires=pinned)
+    installed = (a_distribution("nvidia-cublas-cu12", "12.4.5.8"), a_distribution("nvidia-nccl-cu12", "2.21.5"))
+
+    assert not findings_with(tensorflow, *installed)
+
+
+def test_is_silent_about_what_the_interpreter_does_not_see() -> None:
+    hidden = a_distribution("jaxlib", "0.4.23+cuda12.cudnn89", shadowed_by="/x")
+
+    assert not findings_with(hidden, cudnn("8.8.1.3"))
 
 
 def test_fires_for_torch_itself() -> None:
