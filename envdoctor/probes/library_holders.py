@@ -43,10 +43,10 @@ class Holders:
         match failure.fault:
             case LoadFault.LIBRARY:
                 machine = _read_machine(failure.file)
-                fitting = (path for path in self._find(failure.name) if machine and _read_machine(path) == machine)
+                fitting = (path for path in self.find(failure.name) if machine and _read_machine(path) == machine)
                 return replace(failure, holders=_first(fitting), relatives=_first(self._find_relatives(failure.name)))
             case LoadFault.VERSION if failure.provider:
-                candidates = self._find(os.path.basename(failure.provider.name), but=failure.provider.path)
+                candidates = self.find(os.path.basename(failure.provider.name), but=failure.provider.path)
                 return replace(failure, holders=_first(path for path in candidates if _has_version(path, failure.name)))
             case LoadFault.SYMBOL:
                 candidates = self._find_for_symbol(failure)
@@ -69,7 +69,7 @@ class Holders:
 
     # --- candidates --------------------------------------------------------------------------------------------
 
-    def _find(self, name: str, *, but: str = "") -> Iterator[str]:
+    def find(self, name: str, *, but: str = "") -> Iterator[str]:
         """Find the files of a name, each once, other than *but*."""
         seen = {os.path.realpath(but)} if but else set()
         of_system = (str(path) for path, _ in find_library(name, _ROOT, {}))
@@ -97,11 +97,11 @@ class Holders:
         """Find what may define a symbol: other files of the library it is asked of, else of all that are needed."""
         provider = failure.provider
         if provider:
-            yield from self._find(os.path.basename(provider.name), but=provider.path)
+            yield from self.find(os.path.basename(provider.name), but=provider.path)
             return
         yield from () if isinstance(self.torch, Unavailable) else self.torch.libraries
         for name in _read_needed(failure.file):
-            yield from self._find(name)
+            yield from self.find(name)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:

@@ -61,11 +61,11 @@ def find_loader(installation: Installation, kb: KnowledgeBase) -> Loader | Unava
     processes = start_processes(installation.environment, installation.torch, installation.variables)
     if isinstance(processes, Unavailable):
         return processes
-    return _Prediction(installation, processes, kb).conclude()
+    return Prediction(installation, processes, kb).conclude()
 
 
 @dataclass(frozen=True)
-class _Prediction:
+class Prediction:
     """One environment, and the processes that its libraries are opened in."""
 
     installation: Installation
@@ -79,7 +79,7 @@ class _Prediction:
         torch_failure = self.processes.torch_failure
         of_torch = self._torch_process
         self._note((*self.processes.alone.loaded, *of_torch))
-        opened = [each for each in self._selection.find_opened() if self._is_asked(each)]
+        opened = [each for each in self.selection.find_opened() if self._is_asked(each)]
         failures = [(each, failure) for each in opened if (failure := self._open(each))]
         if torch_failure:
             self._note(self._find_needed(torch_failure))
@@ -87,11 +87,11 @@ class _Prediction:
             library_path=self.processes.library_path,
             preload=self.processes.preload,
             glibc=self.processes.glibc,
-            torch=self._complete(torch_failure) if torch_failure else None,
+            torch=self.complete(torch_failure) if torch_failure else None,
             torch_process=of_torch,
             overridden=tuple(self._find_overridden()),
             asked=len(opened),
-            failed=tuple(self._describe(each, failure) for each, failure in failures),
+            failed=tuple(self.describe(each, failure) for each, failure in failures),
             unreadable=(*self._find_locked_folders(), *self._unreadable),
         )
 
@@ -101,7 +101,8 @@ class _Prediction:
         return after.loaded[len(self.processes.alone.loaded) :] if after else ()
 
     @cached_property
-    def _selection(self) -> Selection:
+    def selection(self) -> Selection:
+        """The choice among the libraries of the environment."""
         found, torch = self.installation.libraries, self.installation.torch
         variants = choose_variants(found, self.installation.distributions, torch, self.installation.variables)
         return Selection(self.installation.environment, torch, found, variants, self.processes.alone, self.kb)
@@ -129,7 +130,7 @@ class _Prediction:
                 yield f"{library.path}: Permission denied"
 
     def _open(self, opened: OpenedLibrary) -> LoadFailure | None:
-        process = self._process_of(opened).copy()
+        process = self.process_of(opened).copy()
         known = len(process.loaded)
         try:
             failure = process.open(opened.library.path)
@@ -139,7 +140,8 @@ class _Prediction:
         self._note(self._find_needed(failure) if failure else process.loaded[known:])
         return failure
 
-    def _process_of(self, opened: OpenedLibrary) -> Process:
+    def process_of(self, opened: OpenedLibrary) -> Process:
+        """Return the process that a library is opened in."""
         after = self.processes.after_torch
         return after if after and self._comes_after_torch(opened) else self.processes.alone
 
@@ -155,10 +157,11 @@ class _Prediction:
         return frozenset(each.name for each in distributions if any(map(_REQUIRES_TORCH.match, each.requires)))
 
     def _owner(self, opened: OpenedLibrary) -> str:
-        return self._owners.owner_of(opened.library)
+        return self.owners.owner_of(opened.library)
 
     @cached_property
-    def _owners(self) -> LibraryOwners:
+    def owners(self) -> LibraryOwners:
+        """The distributions, asked for their libraries."""
         return LibraryOwners(self.installation.distributions)
 
     # --- what is taken from elsewhere --------------------------------------------------------------------------
@@ -182,7 +185,7 @@ class _Prediction:
 
     def _find_overridden(self) -> Iterator[OverriddenLibrary]:
         for taken in self._taken.values():
-            own = self._holders.find_own(os.path.basename(taken.name))
+            own = self.holders.find_own(os.path.basename(taken.name))
             if own and not _is_same_file(own, taken.path):
                 yield OverriddenLibrary(
                     taken=taken,
@@ -195,47 +198,49 @@ class _Prediction:
     def _version_of_wheel(self, path: str) -> str:
         """Return the version of the nvidia-* distribution that a library belongs to: its files have no longer names."""
         library = next((each for each in self.installation.libraries.libraries if each.path == path), None)
-        owner = self._owners.owner_of(library) if library else ""
+        owner = self.owners.owner_of(library) if library else ""
         versions = (each.version for each in self.installation.distributions if each.name == owner)
         version = next(versions, "") if owner.startswith("nvidia-") else ""
         return version if isinstance(version, str) else ""
 
     # --- describing --------------------------------------------------------------------------------------------
 
-    def _describe(self, opened: OpenedLibrary, failure: LoadFailure) -> FailedLoad:
+    def describe(self, opened: OpenedLibrary, failure: LoadFailure) -> FailedLoad:
+        """Say how a library comes to be opened, and what there is to its failure."""
         owner = self._owner(opened)
-        names = self._owners.import_names(owner)
-        chain = self._chains.find(opened.module, opened.library.path, names) if opened.module else Chain((), ())
+        names = self.owners.import_names(owner)
+        chain = self.chains.find(opened.module, opened.library.path, names) if opened.module else Chain((), ())
         return FailedLoad(
             library=opened.library.path,
             module=opened.module,
             distribution=owner,
             needs_torch=opened.needs_torch,
-            after_torch=self._process_of(opened) is self.processes.after_torch,
+            after_torch=self.process_of(opened) is self.processes.after_torch,
             way=self._way_of(opened, names, chain),
             import_chain=chain.statements,
             preloads=chain.preloads,
-            failure=self._complete(failure),
+            failure=self.complete(failure),
         )
 
     def _way_of(self, opened: OpenedLibrary, names: tuple[str, ...], chain: Chain) -> LoadWay:
         if opened.is_lazy:
             return LoadWay.LAZY
         # A distribution of nothing but modules is imported by their names: pointnet2_cuda, DCNv2's _ext.
-        is_itself = opened.module in names and all(self._chains.is_extension_module(name) for name in names)
+        is_itself = opened.module in names and all(self.chains.is_extension_module(name) for name in names)
         return LoadWay.WITH_PACKAGE if chain.statements or is_itself else LoadWay.PERHAPS
 
     @cached_property
-    def _chains(self) -> ImportChains:
+    def chains(self) -> ImportChains:
+        """The sources of the environment, asked for what they import."""
         return ImportChains(self.installation.environment)
 
-    def _complete(self, failure: LoadFailure) -> LoadFailure:
+    def complete(self, failure: LoadFailure) -> LoadFailure:
         """Add what files tell about a failure."""
         others = [name for name in failure.undefined if name != failure.name]
         if failure.fault is LoadFault.SYMBOL:
             demangled = demangle_all([failure.name, *others[: _MOST_DEMANGLED - 1]])
             failure = replace(failure, demangled=demangled, other_abi=self._abi_twins.find(failure.name))
-        return self._holders.complete(failure)
+        return self.holders.complete(failure)
 
     @cached_property
     def _abi_twins(self) -> AbiTwins:
@@ -243,7 +248,8 @@ class _Prediction:
         return AbiTwins(() if isinstance(torch, Unavailable) else torch.libraries)
 
     @cached_property
-    def _holders(self) -> Holders:
+    def holders(self) -> Holders:
+        """The files that may have what others lack."""
         found = self.installation
         return Holders(found.environment, found.torch, found.libraries, found.variables)
 
