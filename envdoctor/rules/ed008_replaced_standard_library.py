@@ -25,7 +25,8 @@ def replaced_standard_library(environment: Environment, shadowed_modules: tuple[
     `site-packages/torch` has a `random.py` and a `types.py`.
 
     ## How to fix it
-    Take the folder off `PYTHONPATH`.
+    Take the folder off `PYTHONPATH`. Where envdoctor itself does not start for the same reason,
+    `python -I -m envdoctor check` does.
 
     ## When to ignore it
     Never.

@@ -8,7 +8,7 @@ from envdoctor.model.installation import Launcher
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.launchers import find_launchers
 from tests.builders import an_environment
-from tests.probes.pythons import PYTHON3_VERSIONS, make_venv, write_script
+from tests.probes.pythons import make_venv, write_script
 from tests.wheels import install
 
 
@@ -32,8 +32,9 @@ def torchrun_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@pytest.mark.parametrize("version", PYTHON3_VERSIONS)
-@pytest.mark.parametrize("length", [0, 120], ids=["short", "too long for the first line"])
+@pytest.mark.parametrize(
+    ("version", "length"), [("3.6", 0), ("3.11", 120), ("3.13", 0)], ids=["old", "too long for the first line", "new"]
+)
 def test_the_scripts_of_a_moved_venv_start_the_interpreter_of_its_old_place(
     version: str, length: int, torchrun_wheel: Path, tmp_path: Path
 ) -> None:
