@@ -24,12 +24,18 @@ def find_launchers(environment: Environment) -> tuple[Launcher, ...]:
     """Find the scripts of a venv or conda environment, or on PATH while it is active, that lead out of it."""
     if environment.kind not in {"venv", "conda"}:  # those of a system may be for any Python of the system
         return ()
-    own = os.path.realpath(os.path.join(environment.prefix, "bin"))
     return tuple(
         Launcher(script=str(script), interpreter=interpreter, exists=os.path.exists(interpreter))
         for script, interpreter in _read_interpreters(_find_scripts(environment))
-        if os.path.realpath(os.path.dirname(interpreter)) != own
+        if not _is_own(interpreter, environment)
     )
+
+
+def _is_own(interpreter: str, environment: Environment) -> bool:
+    try:
+        return os.path.samefile(os.path.dirname(interpreter), os.path.join(environment.prefix, "bin"))
+    except OSError:
+        return False
 
 
 def _find_scripts(environment: Environment) -> Iterator[Path]:

@@ -79,7 +79,11 @@ def _frozen(environment: Environment) -> frozenset[str]:
 
 
 def _are_one(path: str, other: str) -> bool:
-    return os.path.realpath(path) == os.path.realpath(other)
+    """Whether two paths lead to one place, be it through links or through mounts."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)

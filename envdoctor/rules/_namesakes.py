@@ -10,6 +10,11 @@ STANDARD_LIBRARY = "standard library"
 _MOST_NAMED = 10
 
 
+def is_poorer(module: ShadowedModule) -> bool:
+    """Tell whether what is taken cannot replace what it hides: it lacks a part, or stands in for Python's own."""
+    return bool(module.lost) or module.hidden_origin == STANDARD_LIBRARY
+
+
 def without_overrides(
     modules: Iterable[ShadowedModule], distributions: Iterable[Distribution]
 ) -> tuple[ShadowedModule, ...]:

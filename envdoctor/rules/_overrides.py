@@ -13,6 +13,8 @@ PYTHONPATH = "PYTHONPATH"
 _MOST_NAMED = 10
 # They are run for themselves, and no job imports them.
 _TOOLS = frozenset({"pip", "wheel"})
+# conda and easy_install kept it in an egg of its own, which stays when pip updates it.
+_OFTEN_TWICE = _TOOLS | {"setuptools"}
 # On a system of its own, `pip install --user` is meant to put something in front of what the system's own packages
 # bring: they name no installer, or one of these.
 _OF_THE_SYSTEM = frozenset({"", "debian", "rpm"})
@@ -61,7 +63,10 @@ def find_own_doubles(distributions: Iterable[Distribution], environment: Environ
     return [
         Override(winner=winner, loser=loser)
         for winner, loser in pairs
-        if winner and is_of_environment(winner, environment) and origins.get(winner.location) == "site-packages"
+        if winner
+        and winner.name not in _OFTEN_TWICE
+        and is_of_environment(winner, environment)
+        and origins.get(winner.location) == "site-packages"
     ]
 
 

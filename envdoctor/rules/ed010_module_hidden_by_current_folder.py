@@ -3,7 +3,7 @@
 from envdoctor.model.finding import Finding, Remedy, Severity
 from envdoctor.model.installation import ShadowedModule
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._namesakes import STANDARD_LIBRARY, list_evidence, name_all
+from envdoctor.rules._namesakes import is_poorer, list_evidence, name_all
 
 
 @rule("ED010", Severity.WARNING, "a module in the current folder is imported instead of what it lacks a part of")
@@ -30,11 +30,7 @@ def module_hidden_by_current_folder(shadowed_modules: tuple[ShadowedModule, ...]
     ## When to ignore it
     When the job is not started here and its script lies elsewhere.
     """
-    modules = tuple(
-        module
-        for module in shadowed_modules
-        if module.origin == "current folder" and (module.lost or module.hidden_origin == STANDARD_LIBRARY)
-    )
+    modules = tuple(module for module in shadowed_modules if module.origin == "current folder" and is_poorer(module))
     if modules:
         yield Finding(
             message=f"the current folder hides {name_all(modules)} from a job that is started in it",

@@ -32,7 +32,9 @@ def test_each_folder_has_a_finding_and_many_modules_are_counted() -> None:
 
 
 def test_leaves_whole_distributions_to_the_rule_that_compares_versions() -> None:
-    module = a_shadowed_module("numpy", taken=f"{SHARED}/numpy", hidden=f"{SITE_PACKAGES}/numpy")
+    module = a_shadowed_module(
+        "numpy", taken=f"{SHARED}/numpy", hidden=f"{SITE_PACKAGES}/numpy", lost=("numpy.multiarray",)
+    )
     distributions = pair(SHARED, "numpy", "1.19.5", "1.26.4")
 
     assert not module_hidden_by_pythonpath(
@@ -45,6 +47,12 @@ def test_leaves_what_is_proven_to_break_and_the_current_folder_to_other_rules() 
     here = a_shadowed_module("random", origin="current folder")
 
     assert not module_hidden_by_pythonpath(environment=ENVIRONMENT, shadowed_modules=(proven, here))
+
+
+def test_is_silent_about_a_checkout_that_lacks_nothing() -> None:
+    checkout = a_shadowed_module("mmdet", hidden_origin="site-packages")
+
+    assert not module_hidden_by_pythonpath(environment=ENVIRONMENT, shadowed_modules=(checkout,))
 
 
 def test_is_not_asked_without_the_variable() -> None:
