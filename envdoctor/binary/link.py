@@ -3,7 +3,8 @@
 Nothing is loaded and nothing runs. The order of everything is glibc's: the search for needed libraries and the
 breadth-first list of what is loaded (elf/dl-load.c, dl-deps.c), the check of versions (dl-version.c), the order in
 which libraries are relocated (dl-sort-maps.c) and their symbols looked up (dl-lookup.c). Not told: whether the room
-for thread-local variables of libraries suffices, what constructors do, and what the kernel refuses.
+for thread-local variables of libraries suffices, what constructors do, filters (DT_FILTER, DT_AUXILIARY), and tables
+that are damaged inside, which the loader believes.
 """
 
 import os

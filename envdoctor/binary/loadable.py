@@ -1,7 +1,8 @@
 """Whether glibc takes a file for a shared library, and in which words it refuses it (elf/dl-load.c).
 
 The words are those of `open_verify` and `_dl_map_object_from_fd`, in their order; what differs between releases of
-glibc follows the release that is asked about. Not told: what the kernel refuses to map.
+glibc follows the release that is asked about. Not told: what the kernel refuses to map for want of memory, or because a
+security module forbids it; the level of x86-64 that a library is marked for (GNU_PROPERTY_X86_ISA_1_NEEDED).
 """
 
 import errno
@@ -42,6 +43,7 @@ class LibraryFile(NamedTuple):
     identity: Hashable
     reader: Reader
     error_number: int = 0  # of reading its first bytes
+    allows_code: bool = True  # no, where its file system is mounted with `noexec`
 
 
 class Refusal(NamedTuple):
@@ -58,6 +60,7 @@ class LibraryImage:
 
     identity: Hashable
     elf: Elf
+    allows_code: bool
 
     @cached_property
     def symbols(self) -> SymbolTable:
@@ -124,7 +127,7 @@ def verify(file: LibraryFile, machine: int) -> LibraryImage | Refusal:
         return Refusal("cannot read file data", errno.EINVAL)
     if len(file.reader.peek(elf.header.segments_offset, table_size)) != table_size:
         return Refusal("cannot read file data")
-    return LibraryImage(file.identity, elf)
+    return LibraryImage(file.identity, elf, file.allows_code)
 
 
 def _judge_ident(header: bytes, machine: int) -> Refusal | None:
@@ -175,7 +178,9 @@ def _judge_segments(image: LibraryImage, glibc: GlibcVersion) -> str:
     tables = [segment for segment in image.elf.segments if segment.segment_type == layout.SEGMENT_DYNAMIC]
     if not any(segment.file_size and segment.address for segment in tables):
         return "object file has no dynamic section"
-    if not 0 < loads[-1].address + loads[-1].memory_size - loads[0].address < _ADDRESS_SPACE:
+    has_code = any(segment.flags & layout.FLAG_SEGMENT_EXECUTABLE for segment in loads)
+    size = loads[-1].address + loads[-1].memory_size - loads[0].address
+    if (has_code and not image.allows_code) or not 0 < size < _ADDRESS_SPACE:
         return "failed to map segment from shared object"
     return BUS_ERROR if _is_cut_off(image, loads) else ""
 

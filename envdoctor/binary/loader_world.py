@@ -84,7 +84,7 @@ class Search:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.error_number = errno.ENOENT
+        self.error_number = 0
         self.met_other_class = False
 
     def try_path(self, path: str, found_through: str, folder: str) -> Found | Damaged | None:
@@ -113,6 +113,7 @@ class Search:
 
     def _prefixes(self, folder: str) -> Iterator[str]:
         if not self.world.is_folder(folder):
+            self.error_number = errno.ENOENT
             return
         for capability in self.world.rules.capabilities:
             top = capability.partition("/")[0]

@@ -26,13 +26,15 @@ class LoaderFiles:
             BinaryError: it is a pipe or a device: the loader might wait for its bytes for ever.
 
         """
-        status = os.fstat(self._descriptor(path))
+        descriptor = self._descriptor(path)
+        status = os.fstat(descriptor)
         identity = (status.st_dev, status.st_ino)
         if stat.S_ISDIR(status.st_mode):  # which can be opened, and not be read
             return LibraryFile(identity, _SharedReader(self, path, identity, 0), errno.EISDIR)
         if not stat.S_ISREG(status.st_mode):
             raise BinaryError(f"`{path}` is not a regular file", 0)
-        return LibraryFile(identity, _SharedReader(self, path, identity, status.st_size))
+        allows_code = not os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC
+        return LibraryFile(identity, _SharedReader(self, path, identity, status.st_size), allows_code=allows_code)
 
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder is there."""

@@ -14,6 +14,7 @@ import pytest
 from envdoctor.binary.library_search import SearchRules, split_preload
 from envdoctor.binary.link import Process, start_process
 from envdoctor.binary.loadable import GlibcVersion
+from envdoctor.binary.loader_world import Files
 from envdoctor.errors import ProbeError
 from envdoctor.probes.loader_files import LoaderFiles
 from envdoctor.probes.loader_settings import read_interpreter_file, read_search_rules
@@ -65,12 +66,14 @@ def rules_of_this_machine(library_path: str = "") -> SearchRules:
     return replace(_RULES, library_path=tuple(re.split("[:;]", library_path)) if library_path else ())
 
 
-def start(variables: Mapping[str, str] | None = None, *, glibc: GlibcVersion | None = None) -> Process:
-    """Start the emulated process of this Python, with the glibc of this machine or as another one would."""
+def start(
+    variables: Mapping[str, str] | None = None, *, glibc: GlibcVersion | None = None, files: Files | None = None
+) -> Process:
+    """Start the emulated process of this Python, with the glibc and the files of this machine or with others."""
     values = variables or {}
     rules = rules_of_this_machine(values.get("LD_LIBRARY_PATH", ""))
     rules = replace(rules, glibc=glibc or rules.glibc)
-    process = start_process(LoaderFiles(), rules, PROGRAM, split_preload(values.get("LD_PRELOAD", "")))
+    process = start_process(files or LoaderFiles(), rules, PROGRAM, split_preload(values.get("LD_PRELOAD", "")))
     assert isinstance(process, Process)
     return process
 

@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.binary.link import Process
+from envdoctor.binary.loadable import LibraryFile
 from envdoctor.binary.reader import BinaryError
 from envdoctor.model.loading import LoadFault
+from envdoctor.probes.loader_files import LoaderFiles
 from tests.binary.loaders import PROGRAM, ask, needs_glibc, predict, start
 from tests.compiler import build_library, needs_compiler
 
@@ -115,6 +117,35 @@ def test_a_library_may_forbid_to_be_opened(tmp_path: Path) -> None:
     library = build_library(tmp_path / "liba.so", options=["-Wl,-z,nodlopen"])
 
     assert agreed([library]) == [f"{library}: shared object cannot be dlopen()ed"]
+
+
+class WithoutCode(LoaderFiles):
+    """The folder of the test lies on a file system that is mounted with `noexec`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = str(folder)
+
+    def open(self, path: str) -> LibraryFile:
+        return super().open(path)._replace(allows_code=not path.startswith(self.folder))
+
+
+def test_a_file_system_may_forbid_code(tmp_path: Path) -> None:
+    """As seen on a tmpfs mounted with `noexec` (glibc 2.36)."""
+    library = build_library(tmp_path / "liba.so")
+
+    failure = start(files=WithoutCode(tmp_path)).open(str(library))
+
+    assert failure
+    assert failure.words == f"{library}: failed to map segment from shared object"
+
+
+def test_a_library_without_default_folders_searches_nowhere_else(tmp_path: Path) -> None:
+    lost = build_library(tmp_path / "lost" / "liblost.so")
+    library = build_library(tmp_path / "liba.so", needs=[lost], options=["-Wl,-z,nodefaultlib", "-nostdlib"])
+
+    assert agreed([library]) == ["liblost.so: cannot open shared object file"]
+    assert agreed([library], {"LD_LIBRARY_PATH": f"{lost.parent}"}) == [""]
 
 
 # --- needed libraries --------------------------------------------------------------------------------------------
