@@ -55,8 +55,8 @@ class _Tables:
 
     def place(self, tag: int) -> int | None:
         """Where in the file the table lies that an entry of the dynamic table gives the address of."""
-        values = self.library.dynamic_values(tag)
-        return self.library.offset_of(values[0]) if values and values[0] else None
+        address = self.library.dynamic_value(tag)
+        return self.library.offset_of(address) if address else None
 
     @cached_property
     def symbols_offset(self) -> int:
@@ -77,10 +77,10 @@ class _Tables:
         """Yield the symbols that must be found elsewhere, and the first relocation of each, in the loader's order."""
         seen = {0}
         for start, size in ((layout.TAG_RELA, layout.TAG_RELA_SIZE), (layout.TAG_PLT_RELOCATIONS, layout.TAG_PLT_SIZE)):
-            offset, sizes = self.place(start), self.library.dynamic_values(size)
-            if offset is None or not sizes:
+            offset, length = self.place(start), self.library.dynamic_value(size)
+            if offset is None or not length:
                 continue
-            table = self.reader.read(offset, sizes[0] // _RELOCATION.size * _RELOCATION.size)
+            table = self.reader.read(offset, length // _RELOCATION.size * _RELOCATION.size)
             for number, (_, info, _) in enumerate(_RELOCATION.iter_unpack(table)):
                 if (index := info >> 32) not in seen:
                     seen.add(index)
