@@ -437,14 +437,14 @@ def a_loaded_library(path: str, **changes: Any) -> LoadedLibrary:
     return replace(library, **changes)
 
 
-def an_overridden_library(name: str, taken: str, own: str, **changes: Any) -> OverriddenLibrary:
+def an_overridden_library(name: str, taken_version: str, own_version: str, **changes: Any) -> OverriddenLibrary:
     """A library of an nvidia-* wheel in place of which LD_LIBRARY_PATH brings the one of a CUDA of the system."""
     folder = "/usr/local/cuda-12.1/lib64"
     library = OverriddenLibrary(
         taken=a_loaded_library(f"{folder}/{name}", found_through="LD_LIBRARY_PATH"),
         own=f"{SITE_PACKAGES}/nvidia/cuda/lib/{name}",
-        taken_version=taken,
-        own_version=own,
+        taken_version=taken_version,
+        own_version=own_version,
         same_content=False,
     )
     return replace(library, **changes)

@@ -44,7 +44,7 @@ def rebuild_remedy(
     if own := kb.own_build(name):
         return Remedy(summary=f"install a release or a build of {name} that has code for {wanted}: {own.reason}")
     archs = _find_build_archs(installed.torch, capabilities, kb)
-    source = _find_source(name, installed.distributions)
+    source = find_source(name, installed.distributions)
     python = _find_python(installed.environment)
     if not archs or not source or not python or installed.torch is None:
         return Remedy(summary=f"build {name} for {wanted}, or install a wheel of it that has such code")
@@ -81,7 +81,7 @@ def _find_build_archs(
     return tuple(sorted({archs[-1] for archs in running})) if all(running) else ()
 
 
-def _find_source(name: str, distributions: tuple[Distribution, ...]) -> str:
+def find_source(name: str, distributions: tuple[Distribution, ...]) -> str:
     """Return what pip has to be told to build the installed version from source; empty when that is not known."""
     found = next((one for one in distributions if one.name == name and not one.shadowed_by), None)
     if found is None:

@@ -1,0 +1,30 @@
+"""What the failures of the dynamic loader are judged by."""
+
+from dataclasses import dataclass
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
+from envdoctor.model.loading import Loader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What failures are judged by, and what remedies have to fit."""
+
+    loader: Loader
+    kb: KnowledgeBase
+    distributions: tuple[Distribution, ...]
+    torch: TorchBuild | None = None
+    environment: Environment | None = None
+    host: Host | None = None
+    device_code: tuple[DeviceCode, ...] = ()
+
+    def version_of(self, distribution: str) -> str:
+        """Return the version of a distribution; "" when there is none."""
+        found = (each.version for each in self.distributions if each.name == distribution and not each.shadowed_by)
+        version = next(found, "")
+        return version if isinstance(version, str) else ""
+
+    def is_lfs_pointer(self, library: str) -> bool:
+        """Tell whether a file is what Git LFS leaves in place of the one that it did not fetch."""
+        return any("Git LFS" in code.unreadable for code in self.device_code if code.library == library)

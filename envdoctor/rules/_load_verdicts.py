@@ -1,0 +1,126 @@
+"""Which failures of the dynamic loader break the import of a package, and which matter less, or not at all."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from envdoctor.kb.tables import LoadEffect, LoadEffectRow
+from envdoctor.model import bitsandbytes
+from envdoctor.model.loading import FailedLoad, Loader, LoadFault, LoadWay
+from envdoctor.rules._load_causes import Cause, find_cause, is_torch_library
+from envdoctor.rules._load_origin import find_origin, find_origin_of_symbols
+from envdoctor.rules._load_scene import Scene
+
+
+class Standing(Enum):
+    """What follows from a failure."""
+
+    CERTAIN = "importing the package fails, or the library can never be used"
+    LAZY = "it fails when the library is first used"
+    GOES_ON = "the import goes on without the library"
+    SUSPECTED = "nothing shows that the library is imported"
+    NOTHING = "healthy environments have such failures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedLoad:
+    """One failure, its cause, and what follows from it."""
+
+    failed: FailedLoad
+    cause: Cause
+    standing: Standing
+    seen: str  # what the user sees instead of the loader's words, "" when these
+
+
+def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
+    """Yield every failure that matters."""
+    for failed in scene.loader.failed:
+        row = scene.kb.load_effect(failed.library, scene.version_of(failed.distribution))
+        cause = _find_cause(failed, scene)
+        standing = _stand(failed, cause, _find_effect(failed, row), scene)
+        if standing is not Standing.NOTHING:
+            yield JudgedLoad(failed=failed, cause=cause, standing=standing, seen=row.seen if row else "")
+
+
+def group_loads(loads: Iterable[JudgedLoad]) -> list[list[JudgedLoad]]:
+    """Put together what belongs to one distribution; of several causes the first one leads."""
+    causes = list(Cause)
+    groups: dict[str, list[JudgedLoad]] = {}
+    for load in sorted(loads, key=lambda load: (causes.index(load.cause), load.failed.library)):
+        groups.setdefault(load.failed.distribution or load.failed.library, []).append(load)
+    return [groups[name] for name in sorted(groups)]
+
+
+def _find_cause(failed: FailedLoad, scene: Scene) -> Cause:
+    """Find the cause; what was built for another torch, and so for the other ABI, has the former as its cause."""
+    cause = find_cause(failed.failure, scene.loader)
+    if cause is not Cause.OTHER_ABI:
+        return cause
+    origin = find_origin(failed.distribution, scene) or find_origin_of_symbols(failed.failure, scene)
+    return Cause.OTHER_TORCH if origin else cause
+
+
+def _find_effect(failed: FailedLoad, row: LoadEffectRow | None) -> LoadEffect | None:
+    if row is None:
+        return LoadEffect.LAZY if failed.way is LoadWay.LAZY else None
+    # Of the variants of bitsandbytes the facts hold the one that is loaded.
+    is_chosen = row.effect is LoadEffect.VARIANT and failed.distribution == bitsandbytes.DISTRIBUTION
+    return LoadEffect.GOES_ON if is_chosen else row.effect
+
+
+def _stand(failed: FailedLoad, cause: Cause, effect: LoadEffect | None, scene: Scene) -> Standing:
+    waits_for_torch = failed.needs_torch and scene.loader.torch is not None
+    if effect is LoadEffect.VARIANT or cause is Cause.DRIVER or waits_for_torch or _may_be_mended(failed):
+        return Standing.NOTHING
+    if effect is LoadEffect.LAZY:
+        return Standing.LAZY if _lasts(failed, cause) else Standing.NOTHING
+    if effect is LoadEffect.GOES_ON:
+        return Standing.GOES_ON if failed.needs_torch or _lasts(failed, cause) else Standing.NOTHING
+    if effect is LoadEffect.IMPORT_FAILS or failed.way is LoadWay.WITH_PACKAGE:
+        return Standing.SUSPECTED if _does_torch_help(failed, scene.loader) else Standing.CERTAIN
+    return _stand_alone(failed, cause, scene)
+
+
+def _may_be_mended(failed: FailedLoad) -> bool:
+    """Statements of the package may bring what is missing, if it is there: they open libraries by path."""
+    return bool(
+        failed.preloads and failed.failure.holders and failed.failure.fault in {LoadFault.LIBRARY, LoadFault.SYMBOL}
+    )
+
+
+def _lasts(failed: FailedLoad, cause: Cause) -> bool:
+    """Tell whether a library that is opened later fails then too: others may have brought what it lacks.
+
+    onnxruntime opens libonnxruntime_providers_shared.so for its providers, JAX the libraries of the nvidia wheels.
+    """
+    if failed.failure.fault is LoadFault.LIBRARY:
+        return not failed.failure.holders
+    has_provider = failed.failure.fault is not LoadFault.SYMBOL or failed.failure.provider is not None
+    return has_provider or cause in {Cause.OTHER_TORCH, Cause.OTHER_ABI, Cause.OVERRIDDEN}
+
+
+def _does_torch_help(failed: FailedLoad, loader: Loader) -> bool:
+    """Tell whether a library that is imported without torch finds what it lacks in a process that has torch."""
+    names = {library.name for library in loader.torch_process}
+    return not failed.after_torch and failed.failure.fault is LoadFault.LIBRARY and failed.failure.name in names
+
+
+def _stand_alone(failed: FailedLoad, cause: Cause, scene: Scene) -> Standing:
+    """Judge what nothing certainly imports: faults that no healthy environment has are faults all the same."""
+    failure = failed.failure
+    if cause is Cause.DAMAGED:
+        is_broken = _is_cut_off(failure.words) or scene.is_lfs_pointer(failure.file)
+        return Standing.SUSPECTED if is_broken else Standing.NOTHING
+    if not failed.needs_torch:
+        return Standing.SUSPECTED if cause is Cause.OLD_SYSTEM else Standing.NOTHING
+    if cause in {Cause.OTHER_TORCH, Cause.OTHER_ABI, Cause.OLD_SYSTEM, Cause.OVERRIDDEN}:
+        return Standing.CERTAIN
+    if cause is not Cause.CUDA_OR_TORCH or failure.holders:
+        return Standing.NOTHING
+    is_of_torch = failure.fault is LoadFault.LIBRARY and is_torch_library(failure.name)
+    return Standing.CERTAIN if is_of_torch else Standing.SUSPECTED
+
+
+def _is_cut_off(words: str) -> bool:
+    """Tell whether the loader says that a part of the file is missing: no file of another kind looks like that."""
+    return words.endswith(("file too short", "cannot read file data"))
