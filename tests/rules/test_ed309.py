@@ -1,0 +1,108 @@
+from typing import Any
+
+import pytest
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.finding import Finding
+from envdoctor.model.loading import FailedLoad, LoadWay
+from envdoctor.rules.ed309_extension_for_another_python import extension_for_another_python
+from tests.builders import (
+    a_distribution,
+    a_failed_load,
+    a_foreign_module,
+    a_loader,
+    a_missing_library,
+    a_missing_symbol,
+    an_environment,
+)
+
+
+def judge(kb: KnowledgeBase, *failed: FailedLoad, **facts: Any) -> list[Finding]:
+    return extension_for_another_python(
+        loader=a_loader(*failed),
+        environment=an_environment(),
+        distributions=(a_distribution("mmcv", "1.7.2"),),
+        kb=kb,
+        **facts,
+    )
+
+
+def test_a_module_that_the_interpreter_does_not_see(kb: KnowledgeBase) -> None:
+    # https://github.com/deadsnakes/issues/issues/112
+    [finding] = judge(kb, foreign_modules=(a_foreign_module(),))
+
+    assert finding.message == "mmcv 1.7.2 was built for Python 3.8; Python 3.10 does not see its `mmcv._ext`"
+    assert [(one.source, one.value) for one in finding.evidence] == [
+        ("mmcv/_ext.cpython-38-x86_64-linux-gnu.so", "tagged cpython-38-x86_64-linux-gnu"),
+        ("imported by", "mmcv/ops/__init__.py:3"),
+        (
+            "what is seen instead",
+            "ModuleNotFoundError: No module named 'mmcv._ext', or that it cannot be imported",
+        ),
+    ]
+    assert finding.remedy is not None
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("cpython-36m-x86_64-linux-gnu", "Python 3.6"),
+        ("cpython-313t-x86_64-linux-gnu", "Python 3.13t"),
+        ("pypy39-pp73-x86_64-linux-gnu", "another Python (pypy39-pp73-x86_64-linux-gnu)"),
+    ],
+)
+def test_the_tag_is_written_as_people_write_versions(kb: KnowledgeBase, tag: str, name: str) -> None:
+    [finding] = judge(kb, foreign_modules=(a_foreign_module(tag=tag),))
+
+    assert finding.message.startswith(f"mmcv 1.7.2 was built for {name}; ")
+
+
+def test_modules_of_one_package_are_one_finding(kb: KnowledgeBase) -> None:
+    modules = tuple(a_foreign_module(module=f"mmcv._{name}", library=f"/x/mmcv/_{name}.so") for name in "abcd")
+
+    assert len(judge(kb, foreign_modules=modules)) == 1
+
+
+def test_modules_that_nothing_certainly_imports_are_let_be(kb: KnowledgeBase) -> None:
+    # Isaac Gym brings gym_36, gym_37 and gym_38, and imports the one for its Python by a name that it puts together.
+    assert not judge(kb, foreign_modules=(a_foreign_module(import_chain=()),))
+
+
+def test_a_library_of_another_python(kb: KnowledgeBase) -> None:
+    # https://github.com/REDxEYE/SourceIO/issues/156
+    failed = a_failed_load(a_missing_library("libpython3.8.so.1.0"), needs_torch=False, after_torch=False)
+    [finding] = judge(kb, failed)
+
+    assert finding.message == "mmcv 1.7.2 was built for Python 3.8; this is Python 3.10"
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "make an environment with Python 3.8, or build mmcv for this one"
+
+
+def test_the_own_libpython_is_shown_to_the_loader(kb: KnowledgeBase) -> None:
+    failure = a_missing_library("libpython3.10.so.1.0", holders=("/opt/env/lib/libpython3.10.so.1.0",))
+    [finding] = judge(kb, a_failed_load(failure, needs_torch=False))
+
+    assert finding.message == "mmcv 1.7.2 needs `libpython3.10.so.1.0`, which the loader does not find"
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ('export LD_LIBRARY_PATH="/opt/env/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"',)
+
+
+def test_the_own_libpython_may_be_missing_altogether(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_failed_load(a_missing_library("libpython3.10.so.1.0"), needs_torch=False))
+
+    assert finding.remedy is not None
+    assert "libpython3.10" in finding.remedy.summary
+
+
+def test_a_symbol_of_another_python(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_failed_load(a_missing_symbol("PyString_FromString"), needs_torch=False))
+
+    assert finding.message == "mmcv 1.7.2 was built for another Python than Python 3.10"
+
+
+def test_is_silent_where_nothing_imports_it(kb: KnowledgeBase) -> None:
+    failed = a_failed_load(
+        a_missing_library("libpython3.8.so.1.0"), needs_torch=False, way=LoadWay.PERHAPS, import_chain=()
+    )
+
+    assert not judge(kb, failed)
