@@ -1,0 +1,61 @@
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.finding import Finding
+from envdoctor.model.loading import LoadFailure, LoadWay
+from envdoctor.rules.ed310_unloadable_lazy_library import unloadable_lazy_library
+from tests.builders import (
+    SITE_PACKAGES,
+    a_distribution,
+    a_failed_load,
+    a_loader,
+    a_missing_library,
+    a_missing_symbol,
+    a_torch,
+)
+
+
+def judge(kb: KnowledgeBase, failure: LoadFailure, provider: str = "cuda") -> list[Finding]:
+    failed = a_failed_load(
+        failure,
+        library=f"{SITE_PACKAGES}/onnxruntime/capi/libonnxruntime_providers_{provider}.so",
+        module="",
+        distribution="onnxruntime-gpu",
+        needs_torch=False,
+        after_torch=False,
+        way=LoadWay.LAZY,
+        import_chain=(),
+    )
+    return unloadable_lazy_library(
+        loader=a_loader(failed),
+        torch=a_torch("2.3.0+cu121"),
+        distributions=(a_distribution("onnxruntime-gpu", "1.17.0"),),
+        kb=kb,
+    )
+
+
+def test_onnxruntime_for_another_cuda_computes_on_the_cpu(kb: KnowledgeBase) -> None:
+    # https://github.com/stepfun-ai/Step-Audio-EditX/issues/3
+    [finding] = judge(kb, a_missing_library("libcublasLt.so.11"))
+
+    assert finding.message == (
+        "onnxruntime-gpu 1.17.0 needs `libcublasLt.so.11` of CUDA, which is not there; it fails when first used"
+    )
+    assert "the session runs on the CPU" in " ".join(one.value for one in finding.evidence)
+    assert finding.remedy is not None
+    assert finding.remedy.summary == (
+        "instead of onnxruntime-gpu 1.17.0 install a build for the CUDA that is there (torch has CUDA 12.1)"
+    )
+
+
+def test_is_silent_where_torch_brings_the_library_into_the_process(kb: KnowledgeBase) -> None:
+    # https://github.com/microsoft/onnxruntime/issues/21684: it works after `import torch`
+    there = f"{SITE_PACKAGES}/nvidia/cublas/lib/libcublasLt.so.12"
+
+    assert not judge(kb, a_missing_library("libcublasLt.so.12", holders=(there,)))
+
+
+def test_is_silent_about_providers_that_few_have(kb: KnowledgeBase) -> None:
+    assert not judge(kb, a_missing_library("libnvinfer.so.8"), "tensorrt")
+
+
+def test_is_silent_about_symbols_that_its_package_brings(kb: KnowledgeBase) -> None:
+    assert not judge(kb, a_missing_symbol("Provider_GetHost"))
