@@ -1,0 +1,51 @@
+"""A package swallows the failure of its extension and goes on without."""
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
+from envdoctor.model.finding import Severity
+from envdoctor.model.loading import Loader
+from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._load_scene import Scene
+from envdoctor.rules._load_stories import conclude
+from envdoctor.rules._load_verdicts import Standing, group_loads, judge_loads
+
+
+@rule("ED311", Severity.WARNING, "a package goes on without its extension")
+def skipped_extension(
+    loader: Loader,
+    kb: KnowledgeBase,
+    torch: TorchBuild | None = None,
+    environment: Environment | None = None,
+    distributions: tuple[Distribution, ...] = (),
+    device_code: tuple[DeviceCode, ...] = (),
+    host: Host | None = None,
+) -> Conclusions:
+    """
+    ## What it means
+    The package cannot load its compiled part, says so in a warning or not at all, and goes on. What needs that part
+    fails later, or is slower: xformers without its kernels runs out of memory, detectron2 has no deformable
+    convolution.
+
+    ## How envdoctor knows
+    The dynamic loader would refuse the library, and the code of the package passes over that.
+
+    ## Why it happens
+    As with extensions that end the import: built for another torch, CUDA, C++ library or Python.
+
+    ## How to fix it
+    Install the build that belongs to the installed torch, or build it anew beside it.
+
+    ## When to ignore it
+    When the job does not use what is missing.
+    """
+    scene = Scene(
+        loader=loader,
+        kb=kb,
+        torch=torch,
+        environment=environment,
+        distributions=distributions,
+        device_code=device_code,
+        host=host,
+    )
+    for group in group_loads(each for each in judge_loads(scene) if each.standing is Standing.GOES_ON):
+        yield conclude(group, scene, "; it goes on without its compiled part")
