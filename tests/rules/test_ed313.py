@@ -1,0 +1,54 @@
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.finding import Undecided
+from envdoctor.model.loading import LoadWay
+from envdoctor.rules.ed313_unloadable_extension import unloadable_extension
+from tests.builders import (
+    SITE_PACKAGES,
+    a_distribution,
+    a_failed_load,
+    a_loaded_library,
+    a_loader,
+    a_missing_library,
+    a_missing_symbol,
+    a_missing_version,
+)
+
+MISSING = a_missing_symbol("_Z16rotate_nms_cudav")
+
+
+def test_quotes_the_loader(kb: KnowledgeBase) -> None:
+    [finding] = unloadable_extension(
+        loader=a_loader(a_failed_load(MISSING)), distributions=(a_distribution("mmcv", "1.7.2"),), kb=kb
+    )
+
+    assert finding.message == "mmcv 1.7.2 cannot be loaded: no library defines `_Z16rotate_nms_cudav`"
+    assert finding.evidence[0].value == MISSING.words
+    assert ("imported by", "mmcv/__init__.py:7, mmcv/ops/__init__.py:3") in [
+        (one.source, one.value) for one in finding.evidence
+    ]
+
+
+def test_versions_of_other_libraries_are_told_likewise(kb: KnowledgeBase) -> None:
+    failure = a_missing_version("OPENSSL_3.0.0", a_loaded_library("/usr/lib/libcrypto.so.3"))
+    [finding] = unloadable_extension(loader=a_loader(a_failed_load(failure)), kb=kb)
+
+    assert ("libcrypto.so.3", "is /usr/lib/libcrypto.so.3 (RUNPATH /usr/lib)") in [
+        (one.source, one.value) for one in finding.evidence
+    ]
+
+
+def test_what_could_not_be_read_stays_open(kb: KnowledgeBase) -> None:
+    loader = a_loader(unreadable=(f"{SITE_PACKAGES}/a/b.so: Permission denied",))
+    [conclusion] = unloadable_extension.check(loader=loader, kb=kb)
+
+    assert conclusion == Undecided("whether a/b.so loads: Permission denied")
+
+
+def test_is_silent_about_causes_with_rules_of_their_own(kb: KnowledgeBase) -> None:
+    assert not unloadable_extension(loader=a_loader(a_failed_load(a_missing_library())), kb=kb)
+
+
+def test_is_silent_where_nothing_imports_it(kb: KnowledgeBase) -> None:
+    failed = a_failed_load(MISSING, way=LoadWay.PERHAPS, import_chain=())
+
+    assert not unloadable_extension(loader=a_loader(failed), kb=kb)
