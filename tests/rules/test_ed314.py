@@ -1,0 +1,60 @@
+from typing import Any
+
+import pytest
+
+from envdoctor.kb import KnowledgeBase
+from envdoctor.model.finding import Finding
+from envdoctor.model.loading import LoadFailure, LoadWay
+from envdoctor.rules.ed314_unproven_load_failure import unproven_load_failure
+from tests.builders import (
+    a_damaged_file,
+    a_distribution,
+    a_failed_load,
+    a_loaded_library,
+    a_loader,
+    a_missing_library,
+    a_missing_symbol,
+    a_missing_version,
+    a_torch,
+)
+
+
+def judge(kb: KnowledgeBase, failure: LoadFailure, **changes: Any) -> list[Finding]:
+    failed = a_failed_load(failure, **{"way": LoadWay.PERHAPS, "import_chain": (), **changes})
+    return unproven_load_failure(
+        loader=a_loader(failed), torch=a_torch("1.11.0+cu115"), distributions=(a_distribution("mmcv", "1.7.2"),), kb=kb
+    )
+
+
+def test_a_cuda_that_is_nowhere_is_worth_a_warning(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_missing_library("libcudart.so.10.2"))
+
+    assert finding.message == (
+        "mmcv 1.7.2 needs CUDA 10 (`libcudart.so.10.2`), which is not there; torch 1.11.0+cu115 has CUDA 11.5; "
+        "nothing shows whether it is used"
+    )
+
+
+def test_so_is_a_file_that_is_cut_off(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_damaged_file(), needs_torch=False)
+
+    assert finding.message.endswith("is cut off; nothing shows whether it is used")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        a_missing_library("libmpi.so.40"),
+        a_missing_library("libcudart.so.12", holders=("/x/libcudart.so.12",)),
+        a_missing_symbol("registered_by_the_host_program"),
+    ],
+)
+def test_is_silent_about_what_healthy_environments_have(kb: KnowledgeBase, failure: LoadFailure) -> None:
+    assert not judge(kb, failure)
+
+
+def test_is_silent_about_what_certainly_fails(kb: KnowledgeBase) -> None:
+    old = a_loaded_library("/lib/libc.so.6")
+
+    assert not judge(kb, a_missing_version("GLIBC_2.32", old))
+    assert not judge(kb, a_missing_library(), way=LoadWay.WITH_PACKAGE)
