@@ -134,6 +134,9 @@ class TorchBuild:
     rivals: tuple[str, ...] = ()  # other folders `torch` behind `root` on the search path
     # Without its `__init__.py` the folder is a namespace package to Python, and `torch.Tensor` does not exist.
     has_init: bool = True
+    # Why the interpreter does not find the extension module `torch._C`: the names of those that are for another one, or
+    # that there is none; "" where it finds it.
+    missing_extension: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,7 @@ def read_torch_build(
         library_problems=tuple(_find_library_problems(torch)),
         rivals=tuple(map(str, packages[1:])),
         has_init=os.path.isfile(torch.root / "__init__.py"),
+        missing_extension=_find_missing_extension(torch),
     )
 
 
@@ -216,7 +217,6 @@ def _find_problems(torch: TorchFiles) -> Iterator[str]:
     if is_locked(torch.root / "__init__.py"):
         yield "`torch/__init__.py` cannot be read by this user"
     yield from _find_metadata_problems(torch)
-    yield from _find_module_problems(torch)
 
 
 def _find_library_problems(torch: TorchFiles) -> Iterator[str]:
@@ -263,12 +263,12 @@ def _is_another_version(owner: Distribution, version: str) -> bool:
     return claimed.local is not None and claimed.local != found.local
 
 
-def _find_module_problems(torch: TorchFiles) -> Iterator[str]:
+def _find_missing_extension(torch: TorchFiles) -> str:
     if not torch.extension_modules:
-        yield "the extension module `torch/_C` is missing"
-    elif not torch.suitable_modules:
-        names = ", ".join(f"`{module.name}`" for module in torch.extension_modules)
-        yield f"{names} is for another Python than the one examined"
+        return "there is none"
+    if torch.suitable_modules:
+        return ""
+    return "there is only " + ", ".join(f"`{module.name}`" for module in torch.extension_modules)
 
 
 def _lacks_cuda_library(torch: TorchFiles) -> bool:

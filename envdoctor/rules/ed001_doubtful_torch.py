@@ -18,14 +18,14 @@ def doubtful_torch(
 ) -> Conclusions:
     """
     ## What it means
-    What `import torch` finds is not what an installer leaves behind: its files belong to another release or another
-    Python than the metadata tell, or another torch stands in front or behind. The import fails, or runs another torch
-    than `pip list` shows. What else this report says of torch is said of these files.
+    What `import torch` finds is not what an installer leaves behind: its files belong to another release than the
+    metadata tell, or another torch stands in front or behind. The import fails, or runs another torch than `pip list`
+    shows. What else this report says of torch is said of these files.
 
     ## How envdoctor knows
-    It compares `torch/version.py`, the metadata of installed distributions, the names of the extension modules and the
-    folders of the search path with each other. Nothing is imported. Damaged and missing libraries are told here only
-    where the dynamic loader could not be emulated; else its own rules say what becomes of them.
+    It compares `torch/version.py`, the metadata of installed distributions and the folders of the search path with each
+    other. Nothing is imported. Damaged and missing libraries are told here only where the dynamic loader could not be
+    emulated; else its own rules say what becomes of them.
 
     ## Why it happens
     pip was interrupted; conda and pip both installed it; a second torch lies in another folder of the search path; the

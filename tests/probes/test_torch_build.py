@@ -527,11 +527,6 @@ def rename_module(built: BuiltTorch) -> None:
     ("spoil", "problem"),
     [
         (partial(remove, "version.py"), "`version.py` cannot be read: No such file or directory"),
-        (partial(remove, MODULE), "the extension module `torch/_C` is missing"),
-        (
-            rename_module,
-            "`_C.cpython-38-x86_64-linux-gnu.so` is for another Python than the one examined",
-        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -566,6 +561,25 @@ def test_a_folder_without_init_is_found_and_said_to_have_none(tmp_path: Path) ->
     (site / "torch" / "__init__.py").unlink()
 
     assert not read(site).has_init
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (partial(remove, MODULE), "there is none"),
+        (rename_module, "there is only `_C.cpython-38-x86_64-linux-gnu.so`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_extension_module_that_the_interpreter_does_not_find_is_missing(
+    built: BuiltTorch, spoil: Callable[[BuiltTorch], None], reason: str
+) -> None:
+    whole = read(built.site)
+    spoil(built)
+
+    assert whole.missing_extension == ""
+    assert read(built.site).missing_extension == reason
 
 
 @needs_compiler
