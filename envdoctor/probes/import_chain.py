@@ -8,7 +8,7 @@ import ast
 import builtins
 import os
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,7 +32,7 @@ _PRELOADING = "preload"
 _NEVER_IMPORTED = frozenset({"benchmark", "benchmarks", "docs", "examples", "test", "tests"})
 
 # Of type checkers, and of the time when NumPy and SciPy are built.
-_FALSE_WHEN_IMPORTED = frozenset({"TYPE_CHECKING", "__NUMPY_SETUP__", "__SCIPY_SETUP__"})
+_KNOWN_CONDITIONS = {"TYPE_CHECKING": False, "__NUMPY_SETUP__": False, "__SCIPY_SETUP__": False}
 
 
 Reached = dict[str, tuple[str, int]]  # by module: which one imports it first, and in which line
@@ -65,7 +65,7 @@ class _Import(NamedTuple):
     level: int  # of `from ..a import b`: 2
     module: str
     names: tuple[str, ...]  # of `from a import b, c`
-    is_own_name: bool = False  # of OpenCV's loader: see `_certain_calls`
+    is_own_name: bool = False  # of OpenCV's loader: see `_imports_of_function`
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class _Reading:
 
     def find_certain_imports(self) -> Iterator[_Import]:
         """Yield them in order."""
-        for statement in _certain(self.tree.body):
+        for statement in _certain(self.tree.body, self._conditions):
             yield from self._imports_of(statement, _DEEPEST_CALL)
 
     def _imports_of(self, statement: ast.stmt, depth: int) -> Iterator[_Import]:
@@ -302,12 +302,23 @@ class _Reading:
 
     def _imports_of_function(self, function: ast.FunctionDef, depth: int) -> Iterator[_Import]:
         popped: set[str] = set()
-        for statement in _certain(function.body):
+        for statement in _certain(function.body, _KNOWN_CONDITIONS):
             popped |= _names_taken_out(statement)
             for each in self._imports_of(statement, depth):
                 # cv2/__init__.py takes itself out of `sys.modules`, puts its folder first, and imports its own name:
                 # that is the extension module in the folder.
                 yield each._replace(is_own_name=each.module in popped)
+
+    @cached_property
+    def _conditions(self) -> Mapping[str, bool]:
+        """The names whose truth is known: some are constants of the module."""
+        simple = (each for each in self.tree.body if isinstance(each, ast.Assign))
+        values = {_name_of(each.targets[0]): truth for each in simple if (truth := _truth_of(each.value)) is not None}
+        if not values:
+            return _KNOWN_CONDITIONS
+        names = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        assigned = Counter(node.id for node in names)
+        return _KNOWN_CONDITIONS | {name: truth for name, truth in values.items() if assigned[name] == 1}
 
     @cached_property
     def _functions(self) -> dict[str, ast.FunctionDef]:
@@ -328,20 +339,20 @@ def _names_taken_out(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _certain(body: Iterable[ast.stmt], conditions: Mapping[str, bool]) -> Iterator[ast.stmt]:
     """Yield the simple statements that are reached whenever *body* is, up to the first that may end it."""
     for statement in body:
         match statement:
             case ast.Raise() | ast.Return():
                 return
             case ast.If():
-                yield from _certain(_taken_branch(statement))
+                yield from _certain(_taken_branch(statement, conditions), conditions)
             case ast.Try():
                 swallows = any(_swallows(handler) for handler in statement.handlers)
-                yield from _certain(() if swallows else (*statement.body, *statement.orelse))
-                yield from _certain(statement.finalbody)
+                yield from _certain(() if swallows else (*statement.body, *statement.orelse), conditions)
+                yield from _certain(statement.finalbody, conditions)
             case ast.With() if all(_name_of(_called(item)) == "catch_warnings" for item in statement.items):
-                yield from _certain(statement.body)
+                yield from _certain(statement.body, conditions)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 continue
             case _:
@@ -361,16 +372,38 @@ def _called(item: ast.withitem) -> ast.AST:
     return item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
 
 
-def _taken_branch(statement: ast.If) -> list[ast.stmt]:
+def _taken_branch(statement: ast.If, conditions: Mapping[str, bool]) -> list[ast.stmt]:
     """Return the branch that is taken at run time, [] when it depends."""
     match statement.test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            truth = _truth_of(operand, conditions)
+            is_true = None if truth is None else not truth
+        case test:
+            is_true = _truth_of(test, conditions)
+    if is_true is None:
+        return []
+    return statement.body if is_true else statement.orelse
+
+
+def _truth_of(expression: ast.expr, conditions: Mapping[str, bool] = _KNOWN_CONDITIONS) -> bool | None:
+    """Tell what an expression comes to: a constant, or a switch in the environment as flash_attn has one."""
+    match expression:
         case ast.Constant(value=value):
-            return statement.body if value else statement.orelse
-        case ast.UnaryOp(op=ast.Not(), operand=operand) if _name_of(operand) in _FALSE_WHEN_IMPORTED:
-            return statement.body
-        case test if _name_of(test) in _FALSE_WHEN_IMPORTED:
-            return statement.orelse
-    return []
+            return bool(value)
+        case ast.Name(id=name):
+            return conditions.get(name)
+        case ast.Attribute(attr=name):
+            return _KNOWN_CONDITIONS.get(name)  # `typing.TYPE_CHECKING`
+        case ast.Compare(
+            left=ast.Call(
+                func=ast.Attribute(attr="getenv" | "get") as function,
+                args=[ast.Constant(value=str(name)), ast.Constant(value=str(default))],
+            ),
+            ops=[ast.Eq()],
+            comparators=[ast.Constant(value=value)],
+        ) if function.attr == "getenv" or _name_of(function.value) == "environ":
+            return os.environ.get(name, default) == value
+    return None
 
 
 def _swallows(handler: ast.ExceptHandler) -> bool:

@@ -59,6 +59,10 @@ def package(root: Path, init: str, **modules: str) -> None:
         "def load():\n    import x._C\n    return x._C\nnative = load()",
         "try:\n    import y\nexcept ImportError:\n    def f(): return 1\nfrom . import _C",
         "from . import _C\n_C = wrap(_C)\ndef __getattr__(name): ...",
+        "FAST = True\nif FAST: from . import _C",
+        "FAST = False\nif not FAST: from . import _C",
+        "AMD = os.getenv('X_AMD', 'FALSE') == 'TRUE'\nif AMD: pass\nelse: from . import _C",
+        "if os.environ.get('X_AMD', '0') == '0': from . import _C",
     ],
 )
 def test_a_statement_that_every_import_reaches_is_proof(statement: str, tmp_path: Path) -> None:
@@ -79,6 +83,14 @@ def test_a_statement_that_every_import_reaches_is_proof(statement: str, tmp_path
         "if sys.platform == 'linux': from . import _C",
         "if torch.cuda.is_available():\n    pass\nelse:\n    from . import _C",
         "for _ in names: from . import _C",
+        "FAST = True\nif there: FAST = False\nif FAST: from . import _C",
+        "AMD = os.getenv('X_AMD', 'FALSE') == 'TRUE'\nif AMD: from . import _C",
+        "FAST = is_fast()\nif FAST: from . import _C",
+        "FAST = True\nif settings.FAST: from . import _C",
+        "FAST = True\ndef slow():\n    global FAST\n    FAST = False\nslow()\nif FAST: from . import _C",
+        "FAST = True\ndef load(FAST):\n    if FAST: from . import _C\nload(False)",
+        "if settings.get('X_AMD', '0') == '0': from . import _C",
+        "if os.getenv('X_AMD') == '1': from . import _C",
         "try: from . import _C\nexcept ImportError: _C = None",
         "try: from . import _C\nexcept (ValueError, ImportError): pass",
         "try: from . import _C\nexcept Exception: pass",
@@ -162,6 +174,14 @@ def test_a_folder_without_sources_imports_nothing(tmp_path: Path) -> None:
 
 def test_a_source_that_is_too_long_proves_nothing(tmp_path: Path) -> None:
     package(tmp_path, f"from . import _C\n{'x = [' * (1 << 15)}")
+
+    assert find(tmp_path, "x._C").statements == ()
+
+
+def test_a_switch_in_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """flash_attn has one for AMD's cards."""
+    package(tmp_path, "AMD = os.getenv('X_AMD', 'FALSE') == 'TRUE'\nif AMD: pass\nelse: from . import _C")
+    monkeypatch.setenv("X_AMD", "TRUE")
 
     assert find(tmp_path, "x._C").statements == ()
 
