@@ -51,7 +51,7 @@ def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remed
             "torch came from"
         )
     index = _find_index(wish, kb)
-    if index and name in COMPANIONS and (versions := kb.companions(torch.version)).get(name):
+    if index and name in (versions := _find_companions(torch, kb)):
         return _replace_companions(wish, index, versions)
     if index and name == _XFORMERS and (row := kb.companion_for(name, torch.version)):
         return _replace_xformers(row, index, wish, kb)
@@ -73,6 +73,18 @@ def _find_index(wish: CompanionWish, kb: KnowledgeBase) -> _Index | None:
             url = row_of_index.url.replace("{tag}", "cpu")
             return _Index(option=f"{row_of_index.option} {url}", tag="cpu", tagged=row_of_index.tagged)
     return None
+
+
+def _find_companions(torch: TorchBuild, kb: KnowledgeBase) -> dict[str, str]:
+    """Return the companions that were released with torch, and the older ones that fit later releases too."""
+    versions = kb.companions(torch.version)
+    for project in COMPANIONS:
+        row = kb.companion_for(project, torch.version)
+        # Of another CUDA version than those of its own time there is no build.
+        known = {build.cuda for build in kb.torch_builds() if row and build.version == row.torch}
+        if row and project not in versions and (torch.build_cuda_version in known or not torch.build_cuda_version):
+            versions[project] = row.version
+    return versions
 
 
 def _replace_companions(wish: CompanionWish, index: _Index, versions: dict[str, str]) -> Remedy:

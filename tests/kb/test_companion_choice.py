@@ -62,6 +62,19 @@ def test_replaces_every_companion_that_is_there(kb: KnowledgeBase) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("torch", "command"),
+    [
+        ("2.14.1+cu130", f"torch==2.14.1+cu130 torchaudio==2.11.0+cu130 {INDEX}/cu130"),
+        ("2.13.0+cpu", f"torch==2.13.0+cpu torchaudio==2.11.0+cpu {INDEX}/cpu"),
+    ],
+)
+def test_names_an_older_one_that_fits_later_releases(kb: KnowledgeBase, torch: str, command: str) -> None:
+    beside = (a_distribution("torch", torch), a_distribution("torchaudio", "2.10.0"))
+
+    assert remedy_for("torchaudio", torch, *beside, kb=kb).commands == (f"{PIP} {command}",)
+
+
 def test_makes_pip_replace_another_build_of_one_version(kb: KnowledgeBase) -> None:
     beside = (a_distribution("torch", "1.12.1+cu116"), a_distribution("torchaudio", "0.12.1"))
     remedy = remedy_for("torchaudio", "1.12.1+cu116", *beside, kb=kb)
@@ -121,7 +134,8 @@ def test_builds_nothing_anew_that_it_does_not_know(kb: KnowledgeBase, installed:
     [
         ("torchvision", "2.1.2", {"installed_by": "conda"}),
         ("torchvision", "2.1.0a0+32f93b1", {}),  # NGC
-        ("torchaudio", "2.13.0+cu130", {}),  # none is known for it
+        ("torchaudio", "2.15.0+cu132", {}),  # none is known for it
+        ("torchtext", "2.13.0+cu130", {}),
         ("xformers", "1.9.0+cu111", {}),
         ("detectron2", "2.0.1+cu117", {}),
         ("torchvision", "2.1.2+rocm5.6", {}),
