@@ -64,10 +64,14 @@ def companion_of_another_flavour(
 
 
 def _with_defaults(companions: tuple[Companion, ...], wish: CompanionWish, kb: KnowledgeBase) -> Iterator[Companion]:
-    """Add what is known of the wheels of torchvision on the default index that carry no mark (up to 0.10)."""
+    """Add what is known of the wheels of torchvision on the default index that carry no mark (up to 0.10).
+
+    On other machines than x86_64 people build it themselves, under the name of the release.
+    """
+    is_usual = wish.environment is not None and wish.environment.platform == "linux-x86_64"
     for each in companions:
         installed = wish.find(each.distribution)
-        is_plain = each.flavour is None and each.distribution == _TORCHVISION and "+" not in each.version
+        is_plain = each.flavour is None and each.distribution == _TORCHVISION and is_usual
         if not is_plain or installed is None or installed.installer != "pip" or installed.version != each.version:
             yield each
             continue

@@ -18,8 +18,7 @@ _CUDNN_WHEEL = "nvidia-cudnn"
 # jaxlib 0.4.23+cuda12.cudnn89: up to 0.4.25 the local version tells the cuDNN that it was compiled with.
 _CUDNN_MARK = re.compile(r"\+cuda(\d+)\.cudnn(\d)(\d+)$")
 _REQUIREMENT = re.compile(
-    r"(?P<library>nvidia-[\w.-]*\w)[^;]*?(?P<operator>==|>=|~=)\s*(?P<major>\d{1,6})(?:\.(?P<minor>\d{1,6}))?",
-    re.IGNORECASE,
+    r"(?P<library>nvidia-[\w.-]*\w)[^;]*?(?P<operator>==|>=|~=)\s*(?P<major>\d{1,6})(?:\.(?P<minor>\d{1,6}))?"
 )
 
 

@@ -63,6 +63,18 @@ def test_knows_the_unmarked_wheels_of_the_default_index(kb: KnowledgeBase) -> No
     assert finding.evidence[0].source == "release of torchvision for torch 1.4.0 on the default index"
 
 
+def test_does_not_guess_on_other_machines(kb: KnowledgeBase) -> None:
+    found = companion_of_another_flavour(
+        torch=a_torch("1.10.0+cu114"),
+        companions=(a_companion("torchvision", "0.11.0"),),
+        kb=kb,
+        environment=an_environment(platform="linux-aarch64"),
+        distributions=(a_distribution("torchvision", "0.11.0"),),
+    )
+
+    assert not found
+
+
 @pytest.mark.parametrize("installer", ["conda", ""])
 def test_does_not_guess_where_pip_did_not_install(kb: KnowledgeBase, installer: str) -> None:
     distribution = a_distribution("torchvision", "0.5.0", installer=installer)
