@@ -35,10 +35,14 @@ def missing_cuda_library(
     for another kind of torch: `libtorch_cuda_cu.so` exists only in builds for CUDA 11 of torch 1.8 to 1.13, and
     `libc10_cuda.so` in no build for the CPU.
 
+    In a process that has not imported torch, `libc10.so: cannot open shared object file` and
+    `undefined symbol: THPVariableClass` only mean that `import torch` has to come before the import of the extension,
+    which finds torch's libraries where they are already loaded.
+
     ## How to fix it
-    Install the build of the extension for torch's CUDA, or build it anew beside this torch. Do not put the missing CUDA
-    on LD_LIBRARY_PATH: the process then has two CUDA runtimes. Do not link another library to the missing name
-    (`libtorch_cuda_cu.so` to `libtorch_cuda.so`): its symbols are not in there.
+    Import torch first. Install the build of the extension for torch's CUDA, or build it anew beside this torch. Do not
+    put the missing CUDA on LD_LIBRARY_PATH: the process then has two CUDA runtimes. Do not link another library to the
+    missing name (`libtorch_cuda_cu.so` to `libtorch_cuda.so`): its symbols are not in there.
 
     ## When to ignore it
     When the job does not use the package, or its own code loads the library first.

@@ -44,6 +44,17 @@ def test_repetitions_have_bounds(symptom: SymptomRow) -> None:
         ("nms is not compiled with GPU support", "ED209"),
         ("NVRM: installed in this system is not supported by the\n    NVRM: NVIDIA 520.56.06 driver release.", "ED128"),
         ("Failed to initialize NVML: Insufficient Permissions", "ED106"),
+        ("undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs", "ED303"),
+        ("ImportError: /a/_C.so: undefined symbol: _ZTIN3c1010TensorImplE", "ED302"),
+        ("ImportError: libc10.so: cannot open shared object file: No such file or directory", "ED304"),
+        ("OSError: libcudart.so.11.0: cannot open shared object file: No such file or directory", "ED304"),
+        ("libcudnn_ops_infer.so.8: cannot open shared object file", "ED310"),
+        ("/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by /a/b.so)", "ED305"),
+        ("libcublas.so.11: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11", "ED306"),
+        ("libgthread-2.0.so.0: cannot open shared object file: No such file or directory", "ED308"),
+        ("ModuleNotFoundError: No module named 'mmcv._ext'", "ED309"),
+        ("WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for: PyTorch 2.1.2", "ED311"),
+        ("ImportError: /a/b.so: file too short", "ED312"),
     ],
 )
 def test_other_wordings_of_real_messages_are_known(message: str, code: str) -> None:
