@@ -168,6 +168,17 @@ def test_another_file_of_the_name_is_the_one_that_is_imported(tmp_path: Path) ->
     assert find(tmp_path, "x.ops").statements == ()
 
 
+def test_a_package_is_found_behind_a_folder_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "repo" / "x").mkdir(parents=True)
+    package(tmp_path / "site", "from . import _C")
+    library = tmp_path / "site" / "x" / f"_C{SUFFIX}"
+    library.touch()
+    entries = (SearchEntry(path=str(tmp_path / name), origin="PYTHONPATH") for name in ("repo", "site"))
+    environment = an_environment(search_path=tuple(entries))
+
+    assert ImportChains(environment).find("x._C", str(library), ()).statements == ("x/__init__.py:1",)
+
+
 def test_a_folder_without_sources_imports_nothing(tmp_path: Path) -> None:
     assert find(tmp_path, "x._C").statements == ()
 
