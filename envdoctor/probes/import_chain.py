@@ -126,9 +126,9 @@ class ImportChains:
             return self._look(found.folder, name, found.entry) if found and found.folder else None
         entries = find_entries(self.environment, name)
         looks = (self._look(each.path, name, each.path) for each in entries if each.origin != STANDARD_LIBRARY)
-        found = [each for each in looks if each]
+        candidates = [each for each in looks if each]
         # A folder without `__init__.py` is taken where there is nothing else.
-        return next((each for each in found if each.path), found[0] if found else None)
+        return next((each for each in candidates if each.path), next(iter(candidates), None))
 
     def _look(self, folder: str, name: str, entry: str) -> Located | None:
         """Look into one folder as importlib's FileFinder does: packages, extension modules, sources."""
