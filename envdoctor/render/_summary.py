@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from envdoctor.model.facts import Absence, Driver, Environment, Facts, Gpu, TorchBuild, TorchFlavour, Unavailable
 from envdoctor.model.finding import Report, Severity, Status
+from envdoctor.model.loading import Loader
 
 T = TypeVar("T")
 
@@ -149,6 +150,8 @@ def header(facts: Facts) -> Iterator[tuple[str, str]]:
     else:
         yield from _environment_lines(environment)
     yield "torch", _absent(torch) if isinstance(torch, Unavailable) else _torch(torch)
+    if not isinstance(facts.loader, Unavailable) and facts.loader.asked:
+        yield "loader", _loader(facts.loader)
     yield "driver", _absent(driver) if isinstance(driver, Unavailable) else _driver(driver)
     if isinstance(facts.gpus, Unavailable) or not facts.gpus:
         yield "GPUs", _absent(facts.gpus) if isinstance(facts.gpus, Unavailable) else "NVML sees none"
@@ -171,6 +174,12 @@ def _torch(torch: TorchBuild) -> str:
     cuda = f" {torch.build_cuda_version or 'of unknown version'}" if torch.flavour is TorchFlavour.CUDA else ""
     owner = f", installed by {torch.installed_by}" if torch.installed_by else ""
     return f"{torch.version}, built for {torch.flavour.value}{cuda}{owner}"
+
+
+def _loader(loader: Loader) -> str:
+    """Count; what of the rest matters is said by the rules: many packages have libraries for other surroundings."""
+    whole = f"{loader.asked - len(loader.failed)} of {loader.asked} libraries load"
+    return f"{whole}; torch does not" if loader.torch else whole
 
 
 def _driver(driver: Driver) -> str:

@@ -1,12 +1,24 @@
 """The verdicts: above all, when "ok" must not be said."""
 
+from dataclasses import replace
+
 import pytest
 
 from envdoctor import api
 from envdoctor.model.facts import Absence, Facts, TorchBuild, Unavailable
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
 from envdoctor.render._summary import Verdict, header, summary, verdicts
-from tests.builders import NO_TORCH, a_gpu, a_library, a_named_gpu, a_torch, healthy_facts
+from tests.builders import (
+    NO_TORCH,
+    a_failed_load,
+    a_gpu,
+    a_library,
+    a_loader,
+    a_missing_library,
+    a_named_gpu,
+    a_torch,
+    healthy_facts,
+)
 from tests.render.reports import ALL_WELL, BUGGY, DRIVER_TOO_OLD, EVERYTHING, NO_DEVICE_CODE, ODD, REPORTS, failed
 
 PASSED = Outcome(rule=NO_DEVICE_CODE, status=Status.PASSED)
@@ -121,3 +133,17 @@ def test_a_torch_that_does_not_tell_its_cuda_is_said_to_be_built_for_some() -> N
     lines = dict(header(healthy_facts(torch=a_torch("2.6.0+cu124", build_cuda_version=None))))
 
     assert lines["torch"] == "2.6.0+cu124, built for CUDA of unknown version, installed by pip"
+
+
+def test_the_loader_is_summed_up() -> None:
+    loader = a_loader(a_failed_load(a_missing_library()))
+
+    assert dict(header(healthy_facts(loader=loader)))["loader"] == "216 of 217 libraries load"
+    assert dict(header(healthy_facts(loader=replace(loader, torch=a_missing_library()))))["loader"] == (
+        "216 of 217 libraries load; torch does not"
+    )
+
+
+def test_a_loader_that_was_not_asked_has_no_line() -> None:
+    assert "loader" not in dict(header(healthy_facts(loader=a_loader(asked=0))))
+    assert "loader" not in dict(header(healthy_facts(loader=Unavailable("not Linux", Absence.NOT_APPLICABLE))))
