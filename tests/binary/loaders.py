@@ -67,13 +67,17 @@ def rules_of_this_machine(library_path: str = "") -> SearchRules:
 
 
 def start(
-    variables: Mapping[str, str] | None = None, *, glibc: GlibcVersion | None = None, files: Files | None = None
+    variables: Mapping[str, str] | None = None,
+    *,
+    program: Path | str = PROGRAM,
+    glibc: GlibcVersion | None = None,
+    files: Files | None = None,
 ) -> Process:
-    """Start the emulated process of this Python, with the glibc and the files of this machine or with others."""
+    """Start the emulated process of this Python, with the glibc and the files of this machine, or of others."""
     values = variables or {}
     rules = rules_of_this_machine(values.get("LD_LIBRARY_PATH", ""))
     rules = replace(rules, glibc=glibc or rules.glibc)
-    process = start_process(files or LoaderFiles(), rules, PROGRAM, split_preload(values.get("LD_PRELOAD", "")))
+    process = start_process(files or LoaderFiles(), rules, str(program), split_preload(values.get("LD_PRELOAD", "")))
     assert isinstance(process, Process)
     return process
 

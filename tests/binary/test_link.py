@@ -1,6 +1,7 @@
 """The emulated loader against the real one: libraries compiled here, every message compared."""
 
 import struct
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from envdoctor.binary.reader import BinaryError
 from envdoctor.model.loading import LoadFault
 from envdoctor.probes.loader_files import LoaderFiles
 from tests.binary.loaders import PROGRAM, ask, needs_glibc, predict, start
-from tests.compiler import build_library, needs_compiler
+from tests.compiler import COMPILER, build_library, needs_compiler
 
 pytestmark = [needs_compiler, needs_glibc]
 
@@ -292,6 +293,47 @@ def test_a_preloaded_library_lends_its_symbols(tmp_path: Path) -> None:
 
     assert agreed([top]) == [f"{top}: undefined symbol: lent"]
     assert agreed([top], {"LD_PRELOAD": f"/nowhere.so:{lender}"}) == [""]
+
+
+# --- programs with a search path of their own, as conda's Python has ---------------------------------------------
+
+OPENS_ITS_ARGUMENTS = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char** names) {
+    for (int i = 1; i < count; i++) puts(dlopen(names[i], RTLD_NOW) ? "" : dlerror());
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program in `bin` that searches in the `lib` beside it (DT_RPATH)."""
+    path = tmp_path / "bin" / "program"
+    path.parent.mkdir()
+    command = [COMPILER or "g++", "-o", str(path), "-x", "c++", "-", "-ldl"]
+    command += ["-Wl,-rpath,$ORIGIN/../lib", "-Wl,--disable-new-dtags"]
+    subprocess.run(command, input=OPENS_ITS_ARGUMENTS, text=True, check=True)
+    return path
+
+
+@pytest.mark.parametrize("library_path", ["", "other"])
+@pytest.mark.parametrize("runpath", ["", "/nowhere"])
+def test_everybody_searches_where_the_program_says(
+    runpath: str, library_path: str, program: Path, tmp_path: Path
+) -> None:
+    """Before LD_LIBRARY_PATH; but for libraries that have a search path of their own."""
+    needed = build_library(tmp_path / "lib" / "libneeded.so", DEFINES.format("f"))
+    build_library(tmp_path / "other" / "libneeded.so", DEFINES.format("something_else"))
+    options = [f"-Wl,-rpath,{runpath}", "-Wl,--enable-new-dtags"] if runpath else []
+    library = build_library(tmp_path / "site" / "liba.so", CALLS.format("f"), needs=[needed], options=options)
+    variables = {"LD_LIBRARY_PATH": str(tmp_path / library_path)} if library_path else {}
+    done = subprocess.run([program, library], env=variables, capture_output=True, text=True, check=True)
+
+    process = start(variables, program=program)
+    failure = process.open(str(library))
+
+    assert (failure.words if failure else "") == done.stdout.strip()
 
 
 # --- symbols -----------------------------------------------------------------------------------------------------
