@@ -50,11 +50,11 @@ def find_environment(*, python: str, prefix: str) -> Environment:
 
 def _find_default() -> Environment:
     if venv := os.environ.get("VIRTUAL_ENV"):
-        return _noting_other_python(_examine_folder(venv, "VIRTUAL_ENV"))
+        return _with_other_python(_examine_folder(venv, "VIRTUAL_ENV"))
     because = "neither VIRTUAL_ENV nor CONDA_PREFIX is set"
     if conda := os.environ.get("CONDA_PREFIX"):
         if _find_interpreter(Path(conda)) or not os.path.isdir(conda):
-            return _noting_other_python(_examine_folder(conda, "CONDA_PREFIX"))
+            return _with_other_python(_examine_folder(conda, "CONDA_PREFIX"))
         because = f"CONDA_PREFIX, `{conda}`, holds no Python"
     failures: list[str] = []
     on_path = ((command, shutil.which(command)) for command in ("python", "python3"))
@@ -112,13 +112,12 @@ def _find_interpreter(prefix: Path) -> Path | None:
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
-def _noting_other_python(environment: Environment) -> Environment:
-    """Note that the user works in one environment and that `python` starts another."""
+def _with_other_python(environment: Environment) -> Environment:
+    """Add what `python` starts where the user works in one environment and PATH leads to another."""
     found = shutil.which("python")
     if not found or _is_script(found) or _are_same(os.path.dirname(found), os.path.join(environment.prefix, "bin")):
         return environment
-    note = f"`python` on PATH is `{found}`, which is not of {environment.chosen_because}"
-    return replace(environment, notes=(*environment.notes, note))
+    return replace(environment, other_python=found)
 
 
 def _are_same(folder: str, other: str) -> bool:

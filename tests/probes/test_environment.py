@@ -312,7 +312,7 @@ def test_a_shim_is_followed_to_the_interpreter_that_it_starts(tmp_path: Path, mo
     assert environment.prefix == ask(python, "sys.prefix")
 
 
-def test_another_python_on_path_than_that_of_the_active_venv_is_noted(
+def test_another_python_on_path_than_that_of_the_active_venv_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_venv(tmp_path / "venv", SOME_VERSION)
@@ -322,17 +322,17 @@ def test_another_python_on_path_than_that_of_the_active_venv_is_noted(
 
     environment = examine()
 
-    assert f"`python` on PATH is `{other}`, which is not of VIRTUAL_ENV" in environment.notes
+    assert environment.other_python == str(other)
 
 
-def test_no_other_python_is_noted_where_the_active_venv_is_first_on_path(
+def test_no_other_python_is_told_where_the_active_venv_is_first_on_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = make_venv(tmp_path / "venv", SOME_VERSION)
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
     monkeypatch.setenv("PATH", str(python.parent))
 
-    assert examine().notes == ()
+    assert examine().other_python == ""
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.11"])
