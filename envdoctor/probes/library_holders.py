@@ -1,6 +1,7 @@
 """Where on this machine the library, version or symbol lies that the dynamic loader does not find."""
 
 import glob
+import itertools
 import os
 import re
 from collections import defaultdict
@@ -27,6 +28,7 @@ _ROOT = Path("/")
 _LOADER_CACHE = "/etc/ld.so.cache"
 _TOOLKITS = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib")
 _MOST_NAMED = 8
+_MOST_NEIGHBOURS = 100
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,22 @@ class Holders:
                 yield path
 
     def _find_for_symbol(self, failure: LoadFailure) -> Iterator[str]:
-        """Find what may define a symbol: other files of the library it is asked of, else of all that are needed."""
+        """Find what may define a symbol: files of the library that it is asked of, else of torch, package and needs."""
         provider = failure.provider
         if provider:
             yield from self.find(os.path.basename(provider.name), but=provider.path)
             return
         yield from () if isinstance(self.torch, Unavailable) else self.torch.libraries
+        yield from self._find_neighbours(failure.file)
         for name in _read_needed(failure.file):
             yield from self.find(name)
+
+    def _find_neighbours(self, path: str) -> Iterator[str]:
+        """Find the libraries of the same package: it may open them for everybody before those that need them."""
+        packages = (os.path.join(each.root, each.place.partition(os.sep)[0], "") for each in self.found.libraries)
+        package = next((each for each in packages if path.startswith(each)), "")
+        beside = (each.path for each in self.found.libraries if package and each.path.startswith(package))
+        yield from itertools.islice((each for each in beside if each != path), _MOST_NEIGHBOURS)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
@@ -133,7 +143,13 @@ class Holders:
 
 
 def _first(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(path for path, _ in zip(paths, range(_MOST_NAMED), strict=False))
+    """Take the first few of what takes time to find."""
+    found: dict[str, None] = {}
+    for path in paths:
+        found[path] = None
+        if len(found) == _MOST_NAMED:
+            break
+    return tuple(found)
 
 
 # --- what one file has -------------------------------------------------------------------------------------------

@@ -162,6 +162,17 @@ def test_a_library_of_torch_that_is_not_loaded_may_define_the_symbol(venv: Venv)
     assert venv.fail().failure.holders == (str(holder),)
 
 
+def test_a_library_that_the_package_opens_for_everybody_may_define_the_symbol(venv: Venv) -> None:
+    source = "import ctypes\nctypes.CDLL(__path__[0] + '/libhelper.so', ctypes.RTLD_GLOBAL)\nfrom . import _C"
+    folder = venv.package("x", source)
+    holder = build_library(folder / "libhelper.so", "void gone() {}")
+    build_library(folder / f"_C{SUFFIX}", "void gone();" + init("_C", "gone(); return 0;"))
+
+    failed = venv.fail()
+
+    assert (failed.failure.holders, failed.preloads) == ((str(holder),), ("x/__init__.py:2",))
+
+
 def versioned(path: Path, *versions: str) -> Path:
     """Build a library that defines symbol versions."""
     script = path.with_suffix(".map")
