@@ -41,8 +41,8 @@ def split_library_path(text: str) -> tuple[str, ...]:
 
 
 def split_preload(text: str) -> tuple[str, ...]:
-    """Split LD_PRELOAD, at colons and blanks."""
-    return tuple(filter(None, re.split("[: ]", text)))
+    """Split LD_PRELOAD at colons and blanks, and `/etc/ld.so.preload`, which has lines and comments as well."""
+    return tuple(filter(None, re.split(r"[: \t\n]", re.sub("#.*", "", text))))
 
 
 def expand(text: str, origin: str, rules: SearchRules) -> str:

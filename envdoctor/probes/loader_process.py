@@ -15,7 +15,12 @@ from envdoctor.model.facts import Absence, Environment, TorchBuild, Unavailable,
 from envdoctor.model.loading import LoadFailure
 from envdoctor.probes.import_path import find_import_packages
 from envdoctor.probes.loader_files import LoaderFiles
-from envdoctor.probes.loader_settings import MACHINES, read_interpreter_file, read_search_rules
+from envdoctor.probes.loader_settings import (
+    MACHINES,
+    read_interpreter_file,
+    read_preload_file,
+    read_search_rules,
+)
 from envdoctor.probes.torch_import import Preload, TorchImport, read_torch_import
 
 # Modules of the standard library that every `import torch` imports and that need libraries of the system.
@@ -25,6 +30,9 @@ _STANDARD_LIBRARY = "standard library"
 # The module of numpy, up to 1.26 and since 2.0, that needs its other libraries. torch imports numpy when it is there:
 # up to 1.4 first of all, since 1.5 while `torch._C` initialises (torch/csrc/utils/tensor_numpy.cpp).
 _NUMPY_MODULES = ("_core/_multiarray_umath", "core/_multiarray_umath")
+
+# AMD's own wheels bring it, since 2.10: it opens libraries of ROCm in ways of its own.
+_ROCM_START = "_rocm_init.py"
 
 # Opened by name while torch 2.0 and 2.1 initialise (torch/csrc/jit/codegen/cuda/interface.cpp); it may fail.
 _FUSER = "libnvfuser_codegen.so"
@@ -68,7 +76,7 @@ def _start(
         return Unavailable(f"`{executable}` {kind}, which is not emulated", Absence.NOT_APPLICABLE)
     rules = read_search_rules(loader, machine, values.get("LD_LIBRARY_PATH", ""))
     preload = split_preload(values.get("LD_PRELOAD", ""))
-    alone = start_process(LoaderFiles(), rules, executable, preload)
+    alone = start_process(LoaderFiles(), rules, executable, (*preload, *read_preload_file()))
     if isinstance(alone, LoadFailure):
         return Unavailable(f"the interpreter itself does not start: {alone.words}")
     after_torch, failure = None, None
@@ -111,6 +119,8 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
     module = torch.module
     if module is None:  # another fact says so: no loader is asked
         return None, None
+    if os.path.isfile(os.path.join(torch.build.root, _ROCM_START)):
+        raise ProbeError(f"torch opens libraries of ROCm by its `{_ROCM_START}`, which is not followed")
     process = alone.copy()
     for path in _find_standard_modules(torch.environment):
         failure = _try_to_open(process, path)

@@ -6,16 +6,17 @@ from itertools import compress, product
 
 from envdoctor.binary import elf as layout
 from envdoctor.binary.elf import parse_elf
-from envdoctor.binary.library_search import SearchRules, split_library_path
+from envdoctor.binary.library_search import SearchRules, split_library_path, split_preload
 from envdoctor.binary.loadable import GlibcVersion, read_interpreter
 from envdoctor.binary.loader_cache import CachedLibrary, read_loader_cache
 from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.errors import ProbeError
-from envdoctor.probes.foreign_files import read_file, read_head
+from envdoctor.probes.foreign_files import read_file, read_head, read_text
 
 MACHINES = {layout.MACHINE_X86_64: "x86_64", layout.MACHINE_AARCH64: "aarch64"}
 
 _CACHE = "/etc/ld.so.cache"
+_PRELOAD = "/etc/ld.so.preload"
 _LARGEST_LOADER = 16 << 20
 # The loader keeps its default folders one behind the other, each with a slash at its end (elf/dl-load.c, system_dirs).
 _DEFAULT_FOLDERS = re.compile(rb"(?:/[\w/.+-]*/\0){2,}")
@@ -45,6 +46,14 @@ def read_interpreter_file(executable: str) -> tuple[int, str]:
     with open_file(executable) as reader:
         program = parse_elf(reader)
         return program.header.machine, read_interpreter(program)
+
+
+def read_preload_file() -> tuple[str, ...]:
+    """Read what this machine preloads into every process, as vGPU managers have it, () where there is nothing."""
+    try:
+        return split_preload(read_text(_PRELOAD))
+    except OSError:
+        return ()
 
 
 def read_search_rules(loader: str, machine: int, library_path: str) -> SearchRules:

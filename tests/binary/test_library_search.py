@@ -72,6 +72,7 @@ def test_variables_of_the_process_are_split() -> None:
     assert split_library_path("") == ()
     assert split_library_path("/a;/b:") == ("/a", "/b", "")
     assert split_preload(" liba.so:/b.so  libc.so") == ("liba.so", "/b.so", "libc.so")
+    assert split_preload("# vGPU\n/usr/local/vgpu/libvgpu.so\t# more\n\n") == ("/usr/local/vgpu/libvgpu.so",)
 
 
 @pytest.mark.parametrize(

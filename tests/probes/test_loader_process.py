@@ -151,6 +151,17 @@ def test_a_torch_for_another_python_is_not_imported(python: Path) -> None:
     assert processes.torch_failure is None
 
 
+def test_a_torch_that_opens_libraries_in_another_way_is_said(python: Path) -> None:
+    """As https://github.com/ROCm/TheRock builds it."""
+    torch = make_torch(python, "2.14", finds_nvidia=True)
+    (torch / "_rocm_init.py").touch()
+
+    refused = examine(python, {})
+
+    assert isinstance(refused, Unavailable)
+    assert "_rocm_init.py" in refused.reason
+
+
 def test_a_torch_that_cannot_be_read_is_said(python: Path) -> None:
     torch = make_torch(python, "2.14", finds_nvidia=True)
     (torch / "__init__.py").write_text("def _load_global_deps():\n    this is not Python (\n")
