@@ -14,7 +14,7 @@ from envdoctor.rules._coverage import short_path
 from envdoctor.rules._load_causes import Cause, find_override, is_cuda_library, is_torch_library, python_of
 from envdoctor.rules._load_origin import describe_origin, find_origin, find_origin_of_symbols
 from envdoctor.rules._load_scene import Scene
-from envdoctor.rules._load_verdicts import JudgedLoad, Standing, group_loads, judge_loads
+from envdoctor.rules._load_verdicts import BrokenPackage, Standing, judge_packages
 
 _SHOWN_LIBRARIES = 3
 _SHOWN_SYMBOLS = 3
@@ -79,33 +79,39 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
 
 
 def conclude_cause(cause: Cause, scene: Scene) -> Conclusions:
-    """Make a finding for each distribution whose import certainly fails for one cause."""
+    """Make a finding for each distribution whose import certainly fails, and of which this is the first cause."""
     if not scene.loader.asked:
         yield NotApplicable("no library of the environment is opened by Python")
         return
-    certain = (each for each in judge_loads(scene) if each.standing is Standing.CERTAIN)
-    for group in group_loads(each for each in certain if each.cause is cause):
-        yield conclude(group, scene)
+    for package in judge_packages(scene):
+        if package.standing is Standing.CERTAIN and package.cause is cause:
+            yield conclude(package, scene)
 
 
-def conclude(loads: list[JudgedLoad], scene: Scene, suffix: str = "") -> Finding:
+def conclude_standing(standing: Standing, scene: Scene, suffix: str) -> Iterator[Finding]:
+    """Make a finding for each distribution of which nothing worse follows; *suffix* ends its message."""
+    for package in judge_packages(scene):
+        if package.standing is standing:
+            yield conclude(package, scene, suffix)
+
+
+def conclude(package: BrokenPackage, scene: Scene, suffix: str = "") -> Finding:
     """Make one finding of failures that belong together; *suffix* ends its message."""
-    trouble = trouble_of(loads, scene)
+    trouble = _trouble_of(package, scene)
     return Finding(
-        message=tell(loads[0].cause, trouble) + suffix,
-        evidence=(*_describe_loads(loads), *describe_cause(loads[0].cause, trouble)),
-        remedy=find_remedy(loads[0].cause, trouble),
+        message=tell(package.cause, trouble) + suffix,
+        evidence=(*_describe_loads(package), *describe_cause(package.cause, trouble)),
+        remedy=find_remedy(package.cause, trouble),
     )
 
 
-def trouble_of(loads: list[JudgedLoad], scene: Scene) -> Trouble:
-    """Return what is told about failures that belong together."""
-    failed = loads[0].failed
+def _trouble_of(package: BrokenPackage, scene: Scene) -> Trouble:
+    failed = package.told[0].failed
     version = scene.version_of(failed.distribution)
     return Trouble(
         who=f"{failed.distribution} {version}".strip() or f"`{short_path(failed.library)}`",
         distribution=failed.distribution,
-        failures=tuple(load.failed.failure for load in loads),
+        failures=tuple(load.failed.failure for load in package.told),
         library=failed.library,
         needs_torch=failed.needs_torch,
         scene=scene,
@@ -135,16 +141,16 @@ def describe_cause(cause: Cause, trouble: Trouble) -> Iterator[Evidence]:
 # --- evidence ----------------------------------------------------------------------------------------------------
 
 
-def _describe_loads(loads: list[JudgedLoad]) -> Iterator[Evidence]:
+def _describe_loads(package: BrokenPackage) -> Iterator[Evidence]:
+    loads = (*package.told, *package.others)
     for load in loads[:_SHOWN_LIBRARIES]:
         yield Evidence(source=short_path(load.failed.library), value=load.failed.failure.words)
     if (more := len(loads) - _SHOWN_LIBRARIES) > 0:
         libraries = "library" if more == 1 else "libraries"
-        yield Evidence(source="dynamic loader", value=f"likewise for {more} more {libraries}")
-    chain = next((load.failed.import_chain for load in loads if load.failed.import_chain), ())
-    if chain:
+        yield Evidence(source="dynamic loader", value=f"refuses {more} more {libraries} of it")
+    if chain := next((load.failed.import_chain for load in package.told if load.failed.import_chain), ()):
         yield Evidence(source="imported by", value=", ".join(chain))
-    if seen := next((load.seen for load in loads if load.seen), ""):
+    if seen := next((load.seen for load in package.told if load.seen), ""):
         yield Evidence(source="what is seen instead", value=seen)
 
 

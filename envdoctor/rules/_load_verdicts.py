@@ -1,6 +1,6 @@
 """Which failures of the dynamic loader break the import of a package, and which matter less, or not at all."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,11 +13,11 @@ from envdoctor.rules._load_scene import Scene
 
 
 class Standing(Enum):
-    """What follows from a failure."""
+    """What follows from a failure, the worst first."""
 
     CERTAIN = "importing the package fails, or the library can never be used"
-    LAZY = "it fails when the library is first used"
     GOES_ON = "the import goes on without the library"
+    LAZY = "it fails when the library is first used"
     SUSPECTED = "nothing shows that the library is imported"
     NOTHING = "healthy environments have such failures"
 
@@ -32,6 +32,36 @@ class JudgedLoad:
     seen: str  # what the user sees instead of the loader's words, "" when these
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenPackage:
+    """What the loader refuses of one distribution: one way out serves all of it."""
+
+    told: tuple[JudgedLoad, ...]  # the worst, of one cause
+    others: tuple[JudgedLoad, ...]
+
+    @property
+    def standing(self) -> Standing:
+        """What follows for the package."""
+        return self.told[0].standing
+
+    @property
+    def cause(self) -> Cause:
+        """What is to blame."""
+        return self.told[0].cause
+
+
+def judge_packages(scene: Scene) -> Iterator[BrokenPackage]:
+    """Yield every distribution with failures that matter; a library that none owns counts as one."""
+    packages: dict[str, list[JudgedLoad]] = {}
+    for load in sorted(judge_loads(scene), key=_order):
+        packages.setdefault(load.failed.distribution or load.failed.library, []).append(load)
+    for name in sorted(packages):
+        worst = packages[name][0]
+        told = [load for load in packages[name] if (load.standing, load.cause) == (worst.standing, worst.cause)]
+        others = [load for load in packages[name] if load not in told]
+        yield BrokenPackage(told=tuple(told), others=tuple(others))
+
+
 def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
     """Yield every failure that matters."""
     for failed in scene.loader.failed:
@@ -42,13 +72,8 @@ def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
             yield JudgedLoad(failed=failed, cause=cause, standing=standing, seen=row.seen if row else "")
 
 
-def group_loads(loads: Iterable[JudgedLoad]) -> list[list[JudgedLoad]]:
-    """Put together what belongs to one distribution; of several causes the first one leads."""
-    causes = list(Cause)
-    groups: dict[str, list[JudgedLoad]] = {}
-    for load in sorted(loads, key=lambda load: (causes.index(load.cause), load.failed.library)):
-        groups.setdefault(load.failed.distribution or load.failed.library, []).append(load)
-    return [groups[name] for name in sorted(groups)]
+def _order(load: JudgedLoad) -> tuple[int, int, str]:
+    return list(Standing).index(load.standing), list(Cause).index(load.cause), load.failed.library
 
 
 def _find_cause(failed: FailedLoad, scene: Scene) -> Cause:

@@ -6,8 +6,8 @@ from envdoctor.model.finding import Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._load_scene import Scene
-from envdoctor.rules._load_stories import conclude
-from envdoctor.rules._load_verdicts import Standing, group_loads, judge_loads
+from envdoctor.rules._load_stories import conclude_standing
+from envdoctor.rules._load_verdicts import Standing
 
 
 @rule("ED310", Severity.WARNING, "a library that is opened when first used cannot be loaded")
@@ -48,5 +48,4 @@ def unloadable_lazy_library(
         device_code=device_code,
         host=host,
     )
-    for group in group_loads(each for each in judge_loads(scene) if each.standing is Standing.LAZY):
-        yield conclude(group, scene, "; it fails when first used")
+    yield from conclude_standing(Standing.LAZY, scene, "; it fails when first used")

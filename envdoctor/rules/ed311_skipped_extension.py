@@ -6,8 +6,8 @@ from envdoctor.model.finding import Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._load_scene import Scene
-from envdoctor.rules._load_stories import conclude
-from envdoctor.rules._load_verdicts import Standing, group_loads, judge_loads
+from envdoctor.rules._load_stories import conclude_standing
+from envdoctor.rules._load_verdicts import Standing
 
 
 @rule("ED311", Severity.WARNING, "a package goes on without its extension")
@@ -47,5 +47,4 @@ def skipped_extension(
         device_code=device_code,
         host=host,
     )
-    for group in group_loads(each for each in judge_loads(scene) if each.standing is Standing.GOES_ON):
-        yield conclude(group, scene, "; it goes on without its compiled part")
+    yield from conclude_standing(Standing.GOES_ON, scene, "; it goes on without its compiled part")

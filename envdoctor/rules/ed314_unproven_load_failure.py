@@ -6,8 +6,8 @@ from envdoctor.model.finding import Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._load_scene import Scene
-from envdoctor.rules._load_stories import conclude
-from envdoctor.rules._load_verdicts import Standing, group_loads, judge_loads
+from envdoctor.rules._load_stories import conclude_standing
+from envdoctor.rules._load_verdicts import Standing
 
 
 @rule("ED314", Severity.WARNING, "a library cannot be loaded, but may not be used")
@@ -47,5 +47,4 @@ def unproven_load_failure(
         device_code=device_code,
         host=host,
     )
-    for group in group_loads(each for each in judge_loads(scene) if each.standing is Standing.SUSPECTED):
-        yield conclude(group, scene, "; nothing shows whether it is used")
+    yield from conclude_standing(Standing.SUSPECTED, scene, "; nothing shows whether it is used")

@@ -127,7 +127,14 @@ def test_libraries_of_one_package_are_one_finding(kb: KnowledgeBase) -> None:
     failed = [of("torch-sparse", library=f"{SITE_PACKAGES}/torch_sparse/_{name}_cuda.so") for name in "abcde"]
     [finding] = judge(kb, *failed)
 
-    assert "likewise for 2 more libraries" in [one.value for one in finding.evidence]
+    assert "refuses 2 more libraries of it" in [one.value for one in finding.evidence]
+
+
+def test_what_else_a_package_lacks_is_no_finding_of_its_own(kb: KnowledgeBase) -> None:
+    missing = a_failed_load(a_missing_library(), library=f"{SITE_PACKAGES}/mmcv/_other.so")
+    [finding] = judge(kb, of("mmcv"), missing)
+
+    assert finding.evidence[1].source == "mmcv/_other.so"
 
 
 def test_is_silent_about_other_causes(kb: KnowledgeBase) -> None:
