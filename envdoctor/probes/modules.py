@@ -25,8 +25,8 @@ _OF_TORCH = re.compile(r"lib(torch|c10|caffe2|shm)(_\w+)?\.so")
 _NVIDIA_FOLDER = "nvidia"
 _BUNDLED = ".libs"  # what auditwheel puts beside a package: loaded when something needs it, never by name
 
-# PEP 489; Python 2; PEP 793
-_INIT_FUNCTIONS = ("PyInit_", "init", "PyModExport_")
+_INIT_FUNCTIONS = ("PyInit_", "PyModExport_")  # PEP 489, PEP 793
+_INIT_FUNCTIONS_OF_PYTHON_2 = ("init",)
 
 
 class OpenedLibrary(NamedTuple):
@@ -91,7 +91,7 @@ class Selection:
             return self._judge_by_name(library, stems, is_lazy=is_lazy)
         if not head.stem and not row and not any(map(_OF_TORCH.match, head.needed)):
             return None
-        needs_torch = any(map(self._needs_torch, head.needed))
+        needs_torch = any(map(self.needs_torch, head.needed))
         return OpenedLibrary(library, _module_name(library, head.stem), is_lazy, needs_torch)
 
     def _judge_by_name(self, library: Library, stems: tuple[str, ...], *, is_lazy: bool) -> OpenedLibrary | None:
@@ -105,13 +105,13 @@ class Selection:
         suffixes = sorted(self.environment.extension_suffixes, key=len, reverse=True)
         return tuple(name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix))
 
-    def _needs_torch(self, name: str) -> bool:
+    def needs_torch(self, name: str) -> bool:
         """Tell whether a needed library is one of torch, or is one of the environment that needs such."""
         if _OF_TORCH.match(name):
             return True
         if name not in self._torch_needs:
             self._torch_needs[name] = False  # also where libraries need each other
-            self._torch_needs[name] = any(map(self._needs_torch, self._read_needed(name)))
+            self._torch_needs[name] = any(map(self.needs_torch, self._read_needed(name)))
         return self._torch_needs[name]
 
     def _read_needed(self, name: str) -> tuple[str, ...]:
@@ -125,9 +125,18 @@ class Selection:
             image = self.process.look(path)
             if image is None:
                 return None
-            return _Head(image.elf.needed, next((stem for stem in stems if _is_module(image.symbols, stem)), ""))
+            return _Head(image.elf.needed, next((stem for stem in stems if self._is_module(image.symbols, stem)), ""))
         except BinaryError:
             return None
+
+    def _is_module(self, symbols: SymbolTable, stem: str) -> bool:
+        names = (f"{function}{stem}".encode() for function in self._init_functions)
+        return any(symbols.defines(name, gnu_hash(name), None) for name in names)
+
+    @cached_property
+    def _init_functions(self) -> tuple[str, ...]:
+        version = self.environment.python_version
+        return _INIT_FUNCTIONS_OF_PYTHON_2 if isinstance(version, tuple) and version[:1] == (2,) else _INIT_FUNCTIONS
 
     @cached_property
     def _own_libraries(self) -> dict[str, str]:
@@ -149,11 +158,6 @@ def choose_variants(
     version = next((one.version for one in installed), None)
     paths = (library.path for library in found.libraries)
     return bitsandbytes.choose(paths, None if isinstance(torch, Unavailable) else torch, version, variables)
-
-
-def _is_module(symbols: SymbolTable, stem: str) -> bool:
-    names = (f"{function}{stem}".encode() for function in _INIT_FUNCTIONS)
-    return any(symbols.defines(name, gnu_hash(name), None) for name in names)
 
 
 def _module_name(library: Library, stem: str) -> str:

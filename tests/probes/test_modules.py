@@ -35,10 +35,13 @@ def find(
     torch: TorchBuild | Unavailable = NO_TORCH,
     variants: Choice | None = None,
     suffixes: tuple[str, ...] = (TAGGED, ".abi3.so", ".so"),
+    python_version: tuple[int, ...] = (3, 10, 13),
 ) -> dict[str, OpenedLibrary]:
     entries = (SearchEntry(path=str(root), origin="site-packages"),)
     program = os.path.realpath(sys.executable)
-    environment = an_environment(interpreter=program, search_path=entries, extension_suffixes=suffixes)
+    environment = an_environment(
+        interpreter=program, search_path=entries, extension_suffixes=suffixes, python_version=python_version
+    )
     found = find_libraries(environment, torch)
     processes = start_processes(environment, NO_TORCH, ())
     assert isinstance(processes, Processes)
@@ -63,12 +66,12 @@ def test_a_module_of_python_2_may_be_named_so(tmp_path: Path) -> None:
     module(tmp_path / "x" / "foomodule.so", "initfoo")
     module(tmp_path / "x" / "barmodule.so", "initbarmodule")
 
-    found = find(tmp_path, suffixes=(".so", "module.so"))
+    found = find(tmp_path, suffixes=(".so", "module.so"), python_version=(2, 7, 18))
 
     assert {each.module for each in found.values()} == {"x._ext", "x.foo", "x.barmodule"}
 
 
-@pytest.mark.parametrize("init", ["PyInit_other", "initialise", "PyInit__C2"])
+@pytest.mark.parametrize("init", ["PyInit_other", "initialise", "PyInit__C2", "init_C"])
 def test_what_exports_no_module_of_its_name_is_none(init: str, tmp_path: Path) -> None:
     module(tmp_path / "x" / "_C.so", init)
 
