@@ -8,6 +8,7 @@ from envdoctor.model.installation import ShadowedModule
 
 STANDARD_LIBRARY = "standard library"
 _MOST_NAMED = 10
+_AT_A_GLANCE = 3
 
 
 def is_poorer(module: ShadowedModule) -> bool:
@@ -36,6 +37,6 @@ def list_evidence(modules: tuple[ShadowedModule, ...]) -> Iterator[Evidence]:
 def name_all(modules: tuple[ShadowedModule, ...]) -> str:
     """Name modules in a message; of many the first few."""
     names = [f"`{module.name}`" for module in modules]
-    if len(names) <= 3:  # noqa: PLR2004  as many as one reads at a glance
+    if len(names) <= _AT_A_GLANCE:
         return ", ".join(names)
-    return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return f"{', '.join(names[:_AT_A_GLANCE])} and {len(names) - _AT_A_GLANCE} more"

@@ -41,13 +41,11 @@ def borrowed_distributions(environment: Environment, distributions: tuple[Distri
     if not outside:
         yield NotApplicable("nothing outside of the environment is searched")
         return
-    own = [one for one in distributions if is_of_environment(one, environment)]
-    required = {name: one.name for one in own for name in _required(one)} if len(own) < len(distributions) else {}
-    borrowed = [
-        one
-        for one in distributions
-        if one.location in outside and not one.shadowed_by and one.name in required.keys() - {each.name for each in own}
-    ]
+    own = sorted((one for one in distributions if is_of_environment(one, environment)), key=lambda one: one.name)
+    there = [one for one in distributions if one.location in outside and not one.shadowed_by]
+    required = {name: one.name for one in own for name in _required(one)} if there else {}
+    missing = required.keys() - {one.name for one in own}
+    borrowed = sorted((one for one in there if one.name in missing), key=lambda one: one.name)
     if borrowed:
         names = ", ".join(one.name for one in borrowed[:_MOST_NAMED])
         more = f" and {len(borrowed) - _MOST_NAMED} more" if len(borrowed) > _MOST_NAMED else ""

@@ -31,7 +31,7 @@ def interrupted_installation(distributions: tuple[Distribution, ...]) -> Conclus
     While an installation is running.
     """
     leftovers = defaultdict(list)
-    for one in distributions:
+    for one in sorted(distributions, key=lambda one: one.name):
         if one.metadata_kind is MetadataKind.LEFTOVER:
             leftovers[one.location].append(one)
     installed = {one.name[1:]: one.name for one in distributions if one.metadata_kind is not MetadataKind.LEFTOVER}

@@ -43,7 +43,7 @@ def script_of_another_environment(environment: Environment, launchers: tuple[Lau
     When the commands are not used.
     """
     for interpreter in dict.fromkeys(launcher.interpreter for launcher in launchers):
-        here = [launcher for launcher in launchers if launcher.interpreter == interpreter]
+        here = sorted((one for one in launchers if one.interpreter == interpreter), key=lambda one: one.script)
         names = [PurePosixPath(launcher.script).name for launcher in here]
         gone = "" if here[0].exists else ", which does not exist"
         yield Finding(

@@ -15,11 +15,12 @@ def test_names_what_is_left_and_what_it_was() -> None:
     [finding] = interrupted_installation(distributions=(*FOLDERS, a_distribution("torch", "2.1.0")))
 
     assert finding.message == f"an interrupted pip left 3 folders in `{SITE_PACKAGES}`"
-    assert "`torch` was being replaced" in finding.evidence[0].value
+    assert [one.source for one in finding.evidence] == ["~illow", "~orch", "~orch-2.0.1.dist-info"]
+    assert "nothing of that name is installed" in finding.evidence[0].value
     assert "`torch` was being replaced" in finding.evidence[1].value
-    assert "nothing of that name is installed" in finding.evidence[2].value
+    assert "`torch` was being replaced" in finding.evidence[2].value
     assert finding.remedy is not None
-    assert finding.remedy.commands[0] == f"rm -r '{SITE_PACKAGES}/~orch'"
+    assert finding.remedy.commands[1] == f"rm -r '{SITE_PACKAGES}/~orch'"
 
 
 def test_is_silent_about_what_is_installed() -> None:

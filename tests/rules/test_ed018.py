@@ -10,11 +10,11 @@ def test_a_moved_environment_is_one_finding() -> None:
         environment=an_environment(), launchers=(a_launcher("torchrun"), a_launcher("pip"), a_launcher("pip3"))
     )
 
-    assert finding.message == "`torchrun`, `pip`, `pip3` start `/old/env/bin/python3.10`, which does not exist"
+    assert finding.message == "`pip`, `pip3`, `torchrun` start `/old/env/bin/python3.10`, which does not exist"
     assert finding.remedy is not None
     assert finding.remedy.commands == (
-        "/opt/env/bin/python -m torch.distributed.run",
         "/opt/env/bin/python -m pip",
+        "/opt/env/bin/python -m torch.distributed.run",
     )
 
 
