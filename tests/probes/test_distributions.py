@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envdoctor.model.facts import Distribution, Environment, MetadataKind, SearchEntry, Unavailable
+from envdoctor.model.facts import Absence, Distribution, Environment, MetadataKind, SearchEntry, Unavailable
 from envdoctor.probes.distributions import find_distributions, normalise
 from envdoctor.probes.environment import find_environment
 from tests.builders import an_environment
@@ -311,6 +311,31 @@ def test_headers_without_an_end_are_read_in_part_and_a_problem(tmp_path: Path) -
     [found] = find(tmp_path)
 
     assert (found.version, found.problems) == ("1.0", ("METADATA was read to its first 4 MB",))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_editable_installation_tells_whether_its_source_is_gone(is_there: bool, tmp_path: Path) -> None:
+    source = tmp_path / "repository"
+    if is_there:
+        source.mkdir()
+    origin = json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}})
+    write(tmp_path / "site" / "mmdet-2.25.dist-info", METADATA="Name: mmdet\nVersion: 2.25\n", direct_url__json=origin)
+    (tmp_path / "site" / "mmcv.egg-link").write_text(f"{tmp_path}/gone\n.")
+    link, wheel = find(tmp_path / "site")
+
+    assert link.source_is_gone
+    assert wheel.source_is_gone is not is_there
+
+
+def test_a_version_that_is_none_was_read_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "pytz-2004d.dist-info", METADATA="Name: pytz\nVersion: 2004-d-x\n")
+    write(tmp_path / "torch-1.dist-info", REQUESTED="")
+    odd, broken = find(tmp_path)
+
+    assert isinstance(odd.version, Unavailable)
+    assert odd.version.absence is Absence.NOT_APPLICABLE
+    assert isinstance(broken.version, Unavailable)
+    assert broken.version.absence is Absence.UNREADABLE
 
 
 def test_a_dist_info_with_only_requested_is_broken(tmp_path: Path) -> None:

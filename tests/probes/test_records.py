@@ -222,6 +222,11 @@ def test_the_same_version_is_not_contested(tmp_path: Path) -> None:
     assert contested(tmp_path, "numpy-1.26.0-py39h_0", "{}", "1.26.0", "") == ()
 
 
+def test_a_conda_package_that_is_none_of_pythons_is_no_other_version(tmp_path: Path) -> None:
+    """conda's flatbuffers is a library in C++."""
+    assert contested(tmp_path, "flatbuffers-23.5.26-h59595ed_1", "{}", "24.3.25", "") == ()
+
+
 @pytest.mark.parametrize("files", ["", "[]", '{"files": 3}', "\x00"])
 def test_a_record_of_conda_that_cannot_be_read_tells_of_no_survivors(files: str, tmp_path: Path) -> None:
     [project] = contested(tmp_path, "numpy-1.21.0-py39h_0", files, "1.26.0", "numpy/__init__.py,sha256=x,5\n")
