@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
-from itertools import repeat
+from itertools import accumulate, repeat
 from operator import mul
 from typing import NamedTuple
 
@@ -52,9 +52,9 @@ _USUAL_NAME = 256
 _CHAIN_STEP = 1 << 12
 
 _MASK = 0xFFFFFFFF
-_LONGEST_WEIGHED = 4096
-_WEIGHTS = [pow(33, _LONGEST_WEIGHED - 1 - place, 1 << 32) for place in range(_LONGEST_WEIGHED)]
-_SEEDS = [5381 * pow(33, length, 1 << 32) for length in range(_LONGEST_WEIGHED + 1)]
+_LONGEST_WEIGHED = 1024
+_POWERS = tuple(accumulate(range(_LONGEST_WEIGHED), lambda power, _: power * 33 & _MASK, initial=1))
+_WEIGHTS = _POWERS[-2::-1]
 
 
 def gnu_hash(name: bytes) -> int:
@@ -66,7 +66,7 @@ def gnu_hash(name: bytes) -> int:
             value = (value * 33 + octet) & _MASK
         return value
     # The same polynomial as a sum of products, which Python forms in half the time.
-    total: int = _SEEDS[length] + sum(map(mul, name, _WEIGHTS[-length:]))
+    total: int = 5381 * _POWERS[length] + sum(map(mul, name, _WEIGHTS[-length:]))
     return total & _MASK
 
 
