@@ -56,11 +56,11 @@ def _preload(path: str, what: str) -> Remedy:
 
 def shorten_library_path(folders: tuple[str, ...], scene: Scene) -> Remedy:
     """Take folders off LD_LIBRARY_PATH."""
-    without = {posixpath.normpath(folder) for folder in folders}
+    without = dict.fromkeys(posixpath.normpath(folder) for folder in folders)
     kept = [folder for folder in scene.loader.library_path if posixpath.normpath(folder) not in without]
     command = f"export LD_LIBRARY_PATH={shlex.quote(':'.join(kept))}" if kept else "unset LD_LIBRARY_PATH"
     return Remedy(
-        summary=f"take {enumerate_all(dict.fromkeys(folders))} off LD_LIBRARY_PATH, here and wherever the job sets it",
+        summary=f"take {enumerate_all(without)} off LD_LIBRARY_PATH, here and wherever the job sets it",
         commands=(command,),
     )
 

@@ -1,5 +1,6 @@
 """What messages, evidence and remedies say about failures of the dynamic loader, by their cause."""
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
         return remedies.install_system_libraries(name, tuple(each.name for each in trouble.failures), scene)
     if cause is Cause.OTHER_PYTHON:
         return remedies.get_python(name, failure, scene)
-    if cause is Cause.CUDA_OR_TORCH and scene.torch is None and is_torch_library(failure.name):
+    if cause is Cause.CUDA_OR_TORCH and scene.torch is None and trouble.needs_torch:
         return Remedy(summary=f"install the torch that {trouble.who} was built for")
     renewed = None
     if cause is Cause.CUDA_OR_TORCH and failure.fault is not LoadFault.LIBRARY:
@@ -131,7 +132,9 @@ def describe_cause(cause: Cause, trouble: Trouble) -> Iterator[Evidence]:
     if failure.provider:
         provider = failure.provider
         folder = f" {provider.folder}" if provider.folder else ""
-        yield Evidence(source=provider.name, value=f"is {provider.path} ({provider.found_through}{folder})")
+        yield Evidence(
+            source=posixpath.basename(provider.name), value=f"is {provider.path} ({provider.found_through}{folder})"
+        )
     if failure.relatives:
         yield Evidence(source="in other versions", value=", ".join(failure.relatives[:_SHOWN_LIBRARIES]))
     if failure.holders:
@@ -191,6 +194,10 @@ def remedy_for_torch(cause: Cause, trouble: Trouble) -> Remedy | None:
     failure, scene = trouble.first, trouble.scene
     if failure.name.startswith(_MKL_SYMBOL):
         return remedies.pin_mkl(scene)
+    if cause is Cause.DRIVER:
+        return Remedy(
+            summary="run it where the NVIDIA driver is: the library comes with the driver, and not with torch"
+        )
     if cause in {Cause.OLD_SYSTEM, Cause.SYSTEM_LIBRARY, Cause.OTHER_PYTHON}:
         return find_remedy(cause, trouble)
     return remedies.renew_nvidia_wheel(failure, scene) or remedies.renew_torch(scene)
@@ -203,7 +210,8 @@ def _tell_override(trouble: Trouble) -> str:
     override = find_override(trouble.first, trouble.scene.loader)
     assert override is not None  # it is what makes the cause
     taken = override.taken
-    return f"{trouble.who} cannot be loaded: {taken.found_through} brings another `{taken.name}`"
+    name = posixpath.basename(taken.name)
+    return f"{trouble.who} cannot be loaded: {taken.found_through} brings another `{name}`"
 
 
 def _tell_damage(trouble: Trouble) -> str:

@@ -131,3 +131,34 @@ def test_every_missing_library_has_a_way_out(kb: KnowledgeBase, name: str) -> No
     [finding] = judge(kb, a_missing_library(name))
 
     assert finding.remedy is not None
+
+
+def test_conda_installs_its_torch_by_itself(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_damaged_file(), torch=a_torch("2.0.1", installed_by="conda"))
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "install torch anew, with all that it needs"
+
+
+def test_mkl_outside_of_an_environment_of_conda_is_named_only(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_missing_symbol("iJIT_NotifyEvent"))
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ()
+
+
+def test_a_requirement_that_nobody_can_read_pins_nothing(kb: KnowledgeBase) -> None:
+    requires = ("nvidia-cublas-cu11 >> 11", "nvidia-cublas-cu11", "nvidia-cublas-cu11==11.10.3.66")
+    [finding] = judge(
+        kb, a_missing_library("libcublas.so.11"), distributions=(a_distribution("torch", "1.13.0", requires=requires),)
+    )
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands[0].endswith("nvidia-cublas-cu11==11.10.3.66")
+
+
+def test_the_library_of_the_driver_comes_with_the_driver(kb: KnowledgeBase) -> None:
+    [finding] = judge(kb, a_missing_library("libcuda.so.1"))
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary.startswith("run it where the NVIDIA driver is")

@@ -148,3 +148,21 @@ def test_nothing_is_judged_where_nothing_was_asked(kb: KnowledgeBase) -> None:
     conclusions = [*extension_for_another_torch.check(loader=a_loader(asked=0), kb=kb)]
 
     assert [type(one) for one in conclusions] == [NotApplicable]
+
+
+def test_symbols_are_written_as_people_write_them_and_counted(kb: KnowledgeBase) -> None:
+    failure = a_missing_symbol(SUBTYPE, undefined=(SUBTYPE, "x", "y"), demangled=("c10::Type::isSubtypeOfExt() const",))
+    [finding] = judge(kb, a_failed_load(failure))
+    told = [(one.source, one.value) for one in finding.evidence]
+
+    assert ("missing symbol", "c10::Type::isSubtypeOfExt() const") in told
+    assert ("missing symbols", "3 of mmcv/_ext.cpython-310-x86_64-linux-gnu.so in all") in told
+
+
+def test_a_torch_that_could_not_be_read_is_named_no_further(kb: KnowledgeBase) -> None:
+    failed = a_failed_load(a_missing_symbol("_ZN2at10ownkindE"), distribution="", library="/x/a.so")
+    [finding] = extension_for_another_torch(loader=a_loader(failed), kb=kb)
+
+    assert finding.message == "`/x/a.so` was built for another torch than the installed torch"
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "build a.so anew against the installed torch"

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,16 @@ def test_names_the_file_that_wins_and_the_right_one(kb: KnowledgeBase) -> None:
     ]
     assert finding.remedy is not None
     assert finding.remedy.commands == ("unset LD_LIBRARY_PATH",)
+
+
+def test_folders_are_named_without_a_slash_at_the_end_and_files_by_their_name(kb: KnowledgeBase) -> None:
+    taken = replace(NVJITLINK.taken, name=f"{CUDA_121}/libnvJitLink.so.12", folder=f"{CUDA_121}/")
+    overridden = replace(NVJITLINK, taken=taken)
+    [finding] = judge(kb, a_loader(torch=NOT_IN_121, overridden=(overridden,), library_path=(CUDA_121,)))
+
+    assert finding.message.endswith("brings another `libnvJitLink.so.12`")
+    assert finding.remedy is not None
+    assert finding.remedy.summary.startswith(f"take {CUDA_121} off LD_LIBRARY_PATH")
 
 
 def test_keeps_what_else_is_on_the_path(kb: KnowledgeBase) -> None:

@@ -1,6 +1,6 @@
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.finding import Undecided
-from envdoctor.model.loading import LoadWay
+from envdoctor.model.loading import LoadFailure, LoadFault, LoadWay
 from envdoctor.rules.ed313_unloadable_extension import unloadable_extension
 from tests.builders import (
     SITE_PACKAGES,
@@ -52,3 +52,18 @@ def test_is_silent_where_nothing_imports_it(kb: KnowledgeBase) -> None:
     failed = a_failed_load(MISSING, way=LoadWay.PERHAPS, import_chain=())
 
     assert not unloadable_extension(loader=a_loader(failed), kb=kb)
+
+
+def test_what_needs_no_torch_is_not_built_beside_torch(kb: KnowledgeBase) -> None:
+    [finding] = unloadable_extension(loader=a_loader(a_failed_load(MISSING, needs_torch=False)), kb=kb)
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "install mmcv anew, or build it anew"
+
+
+def test_words_that_fit_nothing_are_quoted(kb: KnowledgeBase) -> None:
+    words = "Inconsistency detected by ld.so: dl-version.c: Assertion `needed != NULL' failed!"
+    failure = LoadFailure(words=words, fault=LoadFault.VERSION, file="", name="odd")
+    [finding] = unloadable_extension(loader=a_loader(a_failed_load(failure)), kb=kb)
+
+    assert finding.message == f"mmcv cannot be loaded: {words}"
