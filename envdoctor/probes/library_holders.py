@@ -76,20 +76,23 @@ class Holders:
         seen = {os.path.realpath(but)} if but else set()
         of_system = (str(path) for path, _ in find_library(name, _ROOT, {}))
         others = (os.path.join(folder, name) for folder in self._other_folders)
-        for path in (*self._by_name.get(name, ()), *others, *of_system):
+        # A file may have several names, of which the walk over the environment kept one.
+        own = (os.path.join(os.path.dirname(path), name) for path in self._by_base.get(_base_of(name), ()))
+        for path in (*own, *others, *of_system):
             if (real := os.path.realpath(path)) not in seen and os.path.isfile(real):
                 yield path
             seen.add(real)
 
     def _find_relatives(self, name: str) -> Iterator[str]:
         """Find other versions of a library: `libcudart.so.12` for `libcudart.so.11.0`."""
-        base = name.partition(".so")[0]
+        base = _base_of(name)
         is_relative = re.compile(rf"{re.escape(base)}\.so(\.[0-9.]+)?$").match
         others = (str(path) for folder in self._other_folders for path in find_files(Path(folder), f"{base}.so*"))
         cached = (path for other, paths in self._cache.items() if is_relative(other) for path in paths)
-        own = (path for other, paths in self._by_name.items() if is_relative(other) for path in paths)
+        own = self._by_base.get(base, ())
         seen = set()
-        for path in (*own, *others, *cached):
+        # Links without a version tell least of what they lead to.
+        for path in sorted((*own, *others, *cached), key=lambda path: path.endswith(".so")):
             is_other = is_relative(os.path.basename(path)) and os.path.basename(path) != name
             if is_other and (real := os.path.realpath(path)) not in seen and os.path.isfile(real):
                 seen.add(real)
@@ -114,11 +117,11 @@ class Holders:
         yield from itertools.islice((each for each in beside if each != path), _MOST_NEIGHBOURS)
 
     @cached_property
-    def _by_name(self) -> dict[str, list[str]]:
-        by_name = defaultdict(list)
+    def _by_base(self) -> dict[str, list[str]]:
+        by_base = defaultdict(list)
         for library in self.found.libraries:
-            by_name[os.path.basename(library.path)].append(library.path)
-        return by_name
+            by_base[_base_of(os.path.basename(library.path))].append(library.path)
+        return by_base
 
     @cached_property
     def _other_folders(self) -> tuple[str, ...]:
@@ -140,6 +143,10 @@ class Holders:
         except (OSError, BinaryError):
             return {}
         return {name: tuple(library.path for library in libraries) for name, libraries in cache.items()}
+
+
+def _base_of(name: str) -> str:
+    return name.partition(".so")[0]
 
 
 def _first(paths: Iterable[str]) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ def test_a_missing_library_is_told_with_the_way_to_it(venv: Venv, tmp_path: Path
 
 def test_a_library_that_lies_where_the_loader_does_not_look_is_named(venv: Venv) -> None:
     holder = build_library(venv.site / "nvidia" / "cublas" / "lib" / "libcublas.so.12")
+    holder.with_name("libcublas.so").symlink_to(holder)
     build_library(venv.package("x") / f"_C{SUFFIX}", init("_C"), needs=(holder,))
 
     assert venv.fail().failure.holders == (str(holder),)
@@ -203,6 +204,20 @@ def test_an_older_library_on_the_library_path_is_told_with_the_right_one(venv: V
     assert (overridden.taken.path, overridden.own) == (str(older), str(own))
     assert (overridden.taken.found_through, overridden.same_content) == ("LD_LIBRARY_PATH", False)
     assert venv.predict().failed == ()
+
+
+def test_a_newer_library_of_conda_is_named(venv: Venv, tmp_path: Path) -> None:
+    """`GLIBCXX_3.4.30 not found`, and $CONDA_PREFIX/lib/libstdc++.so.6 has it."""
+    newer = versioned(tmp_path / "conda" / "lib" / "libold.so.6", "V_1", "V_2")
+    older = versioned(tmp_path / "older" / "libold.so.6", "V_1")
+    source = 'extern "C" void v_2();' + init("_C", "v_2(); return 0;")
+    build_library(venv.package("x") / f"_C{SUFFIX}", source, needs=(newer,))
+
+    failure = venv.fail(LD_LIBRARY_PATH=str(older.parent), CONDA_PREFIX=str(tmp_path / "conda")).failure
+
+    assert failure.words == venv.real_words("import x._C", LD_LIBRARY_PATH=str(older.parent))
+    assert failure.provider is not None
+    assert (failure.provider.path, failure.holders) == (str(older), (str(newer),))
 
 
 def test_another_copy_that_happens_to_work_is_told_with_both_versions(venv: Venv, tmp_path: Path) -> None:
