@@ -1,6 +1,6 @@
 """The composition root: wires probes, rules and the knowledge base."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from envdoctor import kb
@@ -9,7 +9,8 @@ from envdoctor.errors import FactsError
 from envdoctor.model.codec import CodecError
 from envdoctor.model.facts import Facts
 from envdoctor.model.facts_file import load_facts
-from envdoctor.model.finding import Outcome, Report, Status
+from envdoctor.model.finding import Finding, Outcome, Report, Status
+from envdoctor.model.story import Explanation, LibraryStory
 from envdoctor.probes import Plan, collect
 from envdoctor.rules import find_rules, load_rules
 
@@ -30,6 +31,34 @@ ALL_RULES = Selection()
 def examine(plan: Plan, selection: Selection = ALL_RULES) -> Report:
     """Collect the facts that *plan* asks for, and judge them."""
     return judge(find_facts(plan), selection)
+
+
+def explain_library(plan: Plan, asked: str) -> Explanation:
+    """Tell the story of the library that *asked* means.
+
+    Raises:
+        UnknownLibraryError: nothing in the environment goes by that name.
+        ProbeError: what the loader will do there cannot be told.
+
+    """
+    from envdoctor.probes.story import find_story
+
+    facts = find_facts(plan)
+    story = find_story(asked, facts, kb.load())
+    about = ((outcome, _about(outcome, story.library)) for outcome in judge(facts).failed())
+    return Explanation(
+        story=story, outcomes=tuple(replace(outcome, findings=findings) for outcome, findings in about if findings)
+    )
+
+
+def _about(outcome: Outcome, library: LibraryStory) -> tuple[Finding, ...]:
+    """Choose the findings that name a library, or quote what the loader says to it."""
+    marks = (library.path, library.place, library.failure.words if library.failure else library.path)
+    return tuple(
+        finding
+        for finding in outcome.findings
+        if any(mark in text for mark in marks for text in (finding.message, *(each.value for each in finding.evidence)))
+    )
 
 
 def find_facts(plan: Plan) -> Facts:

@@ -37,6 +37,12 @@ class UnknownGpuError(EnvdoctorError):
     exit_code = ExitCode.USAGE
 
 
+class UnknownLibraryError(EnvdoctorError):
+    """Nothing in the environment goes by that name; the message lists the nearest."""
+
+    exit_code = ExitCode.USAGE
+
+
 class DriverReleaseError(EnvdoctorError):
     """What was named as a driver is not a release of one."""
 

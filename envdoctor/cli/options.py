@@ -138,7 +138,7 @@ color = click.option(
     show_default=True,
     help="Colour: on a terminal, unless NO_COLOR or FORCE_COLOR says otherwise.",
 )
-_verbose = click.option("--verbose", "-v", is_flag=True, help="Also show what passed or was skipped, and why.")
+verbose = click.option("--verbose", "-v", is_flag=True, help="Also show what passed or was skipped, and why.")
 _format = click.option(
     "--format",
     "format_",
@@ -146,6 +146,16 @@ _format = click.option(
     default="text",
     show_default=True,
     help="text for people, json for programs, markdown for issues.",
+)
+
+
+text_or_json = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs.",
 )
 
 
@@ -168,7 +178,7 @@ def destination(command: Command) -> Command:
     @_format
     @output
     @color
-    @_verbose
+    @verbose
     @functools.wraps(command)
     def with_destination(*, format_: str, output: str, color: str, verbose: bool, **values: Any) -> int:
         width = text_width(output)

@@ -12,14 +12,7 @@ from envdoctor.render import _scan
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True), metavar="PATH...")
 @options.gpu
 @options.deep
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="text for people, json for programs.",
-)
+@options.text_or_json
 @options.output
 def command(*, paths: tuple[str, ...], gpu: tuple[str, ...], deep: bool, format_: str, output: str) -> int:
     """Show the CUDA device code inside files.
