@@ -10,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envdoctor.binary.link import Process
+from envdoctor.binary.elf import TAG_VERSION_NEEDS, parse_elf
+from envdoctor.binary.link import Process, start_process
 from envdoctor.binary.loadable import LibraryFile
-from envdoctor.binary.reader import BinaryError
-from envdoctor.model.loading import LoadFault
+from envdoctor.binary.reader import BinaryError, BytesReader
+from envdoctor.binary.symbols import SymbolTable, system_v_hash
+from envdoctor.model.loading import LoadFailure, LoadFault
 from envdoctor.probes.loader_files import LoaderFiles
-from tests.binary.loaders import PROGRAM, ask, needs_glibc, predict, start
+from tests.binary.loaders import PROGRAM, ask, needs_glibc, predict, rules_of_this_machine, start
 from tests.compiler import COMPILER, build_library, needs_compiler
 
 pytestmark = [needs_compiler, needs_glibc]
@@ -336,6 +338,32 @@ def test_everybody_searches_where_the_program_says(
     assert (failure.words if failure else "") == done.stdout.strip()
 
 
+def test_a_program_that_does_not_start_says_why(tmp_path: Path, program: Path) -> None:
+    needed = build_library(tmp_path / "lib" / "libneeded.so")
+    broken = program.with_name("broken")
+    command = [COMPILER or "g++", "-o", str(broken), "-x", "c++", "-", "-x", "none", "-Wl,--no-as-needed", str(needed)]
+    subprocess.run(command, input="int main() {}", text=True, check=True)
+    needed.unlink()
+    said = subprocess.run([broken], capture_output=True, text=True, check=False).stderr.strip()
+
+    refused = start_process(LoaderFiles(), rules_of_this_machine(), str(broken), ())
+
+    assert isinstance(refused, LoadFailure)
+    assert refused.words == said
+
+
+@pytest.mark.parametrize("content", [None, b"#!/bin/sh"])
+def test_what_is_no_program_does_not_start(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    if content:
+        path.write_bytes(content)
+
+    refused = start_process(LoaderFiles(), rules_of_this_machine(), str(path), ())
+
+    assert isinstance(refused, LoadFailure)
+    assert refused.fault is LoadFault.FILE
+
+
 # --- symbols -----------------------------------------------------------------------------------------------------
 
 
@@ -452,6 +480,35 @@ def test_a_missing_version_is_named_with_both_libraries(versioned: tuple[Path, P
     assert (failure.file, failure.name) == (str(top), "LIB_B")
     assert failure.provider
     assert failure.provider.path == str(needed)
+
+
+def test_packed_relocations_must_be_announced(tmp_path: Path) -> None:
+    """Linkers do; here the announcement is made another version."""
+    source = "#include <stdlib.h>\nint value; int* pointer = &value; void use() { abort(); }"
+    library = build_library(tmp_path / "liba.so", source, options=["-Wl,-z,pack-relative-relocs"])
+    announced, other = b"GLIBC_ABI_DT_RELR", b"GLIBC_2.2.5"
+    content = library.read_bytes()
+    if announced not in content:
+        pytest.skip("the linker cannot pack relocations")
+    old_hash, new_hash = (system_v_hash(name).to_bytes(4, "little") for name in (announced, other))
+    content = content.replace(announced, other.ljust(len(announced), b"\0"))
+    library.write_bytes(content.replace(old_hash, new_hash))
+
+    assert agreed([library]) == [f"{library}: DT_RELR without GLIBC_ABI_DT_RELR dependency"]
+
+
+def test_a_version_of_a_library_that_is_not_needed_ends_the_process(versioned: tuple[Path, Path]) -> None:
+    _, top = versioned
+    table = SymbolTable(parse_elf(BytesReader(top.read_bytes())))
+    content = bytearray(top.read_bytes())
+    place = table.elf.offset_of(table.elf.dynamic_value(TAG_VERSION_NEEDS) or 0)
+    struct.pack_into("<I", content, place + 4, content.index(b"use_f\0") - table.elf.dynamic_strings[0])
+    top.write_bytes(content)
+
+    [words] = predict([top])
+
+    assert ask([top]) == ["exit"]  # the loader prints it by itself, with the line of its source
+    assert words == "Inconsistency detected by ld.so: dl-version.c: Assertion `needed != NULL' failed!"
 
 
 @pytest.mark.parametrize(

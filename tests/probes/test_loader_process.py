@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.model.facts import Absence, Environment, TorchBuild, Unavailable, Variable
+from envdoctor.model.facts import Absence, Environment, SearchEntry, TorchBuild, Unavailable, Variable
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.loader_process import Processes, start_processes
 from envdoctor.probes.torch_build import read_torch_build
 from tests.binary.loaders import needs_glibc
-from tests.compiler import build_library, needs_compiler
+from tests.compiler import COMPILER, build_library, needs_compiler
 from tests.probes.pythons import PYTHON3_VERSIONS, find_python, make_venv, site_packages_of
 from tests.probes.torch_packages import INITS, import_torch, make_torch
 
@@ -139,6 +140,47 @@ def test_torch_up_to_1_4_lends_its_symbols_to_everybody(python: Path) -> None:
     assert newer.name == "torch_symbol"
 
 
+def test_torch_brings_numpy_and_its_fuser(python: Path) -> None:
+    """`libnvfuser_codegen.so` of 2.0 and 2.1, and what numpy needs; neither can keep torch from being imported."""
+    torch = make_torch(python, "2.0", finds_nvidia=True)
+    suffix = next(torch.glob("_C.*")).name.removeprefix("_C")
+    numpy = site_packages_of(python) / "numpy" / "core"
+    libraries = [
+        build_library(torch / "lib" / "libnvfuser_codegen.so"),
+        build_library(numpy / f"_multiarray_umath{suffix}"),
+    ]
+    (numpy.parent / "__init__.py").touch()
+
+    processes = examine(python, {})
+    assert isinstance(processes, Processes)
+    assert processes.after_torch
+    assert {str(library) for library in libraries} <= {library.path for library in processes.after_torch.loaded}
+
+    for library in libraries:
+        library.write_bytes(library.read_bytes()[:4096])
+    assert isinstance(processes := examine(python, {}), Processes)
+    assert processes.after_torch
+    assert processes.torch_failure is None
+
+
+def test_without_ctypes_there_is_no_torch(python: Path, tmp_path: Path) -> None:
+    """As when the system's libffi was replaced under a Python that was built with another one."""
+    make_torch(python, "2.14", finds_nvidia=True)
+    environment = find_environment(python=str(python), prefix="")
+    lost = build_library(tmp_path / "libffi.so.6")
+    module = build_library(tmp_path / "lib-dynload" / f"_ctypes{environment.extension_suffixes[0]}", needs=[lost])
+    lost.unlink()
+    torch = read_torch_build(environment, ())
+    first = SearchEntry(path=str(module.parent), origin="standard library")
+    environment = replace(environment, search_path=(first, *environment.search_path))
+
+    processes = start_processes(environment, torch, ())
+
+    assert isinstance(processes, Processes)
+    assert processes.torch_failure
+    assert processes.torch_failure.words.startswith("libffi.so.6: cannot open shared object file")
+
+
 def test_a_torch_for_another_python_is_not_imported(python: Path) -> None:
     torch = make_torch(python, "2.14", finds_nvidia=True)
     module = next(torch.glob("_C.*"))
@@ -228,6 +270,31 @@ def test_an_interpreter_of_another_loader_is_not_emulated(
 
     assert isinstance(refused, Unavailable)
     assert refused.absence is absence
+
+
+def test_an_interpreter_that_does_not_start_is_said(python: Path, tmp_path: Path) -> None:
+    program = "int main() {}"
+    lost = build_library(tmp_path / "liblost.so")
+    interpreter = tmp_path / "python3"
+    command = [
+        COMPILER or "g++",
+        "-o",
+        str(interpreter),
+        "-x",
+        "c++",
+        "-",
+        "-x",
+        "none",
+        "-Wl,--no-as-needed",
+        str(lost),
+    ]
+    subprocess.run(command, input=program, text=True, check=True)
+    lost.unlink()
+
+    refused = start(replace(find_environment(python=str(python), prefix=""), interpreter=str(interpreter)))
+
+    assert isinstance(refused, Unavailable)
+    assert "liblost.so: cannot open shared object file" in refused.reason
 
 
 @pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", b"\x7fELF\x01\x01\x01" + bytes(80)])
