@@ -1,15 +1,16 @@
 """What the environment needs and does not have comes from outside of it."""
 
 import re
-
-from packaging.requirements import InvalidRequirement, Requirement
+from collections.abc import Iterator
 
 from envdoctor.model.facts import Distribution, Environment
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
+from envdoctor.model.requirements import read_demand
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.rules._overrides import PYTHONPATH, USER_SITE, folders_of, is_of_environment, written_version
 
 _MOST_NAMED = 10
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 @rule("ED006", Severity.INFO, "the environment relies on distributions from outside of it")
@@ -42,10 +43,16 @@ def borrowed_distributions(environment: Environment, distributions: tuple[Distri
         yield NotApplicable("nothing outside of the environment is searched")
         return
     own = sorted((one for one in distributions if is_of_environment(one, environment)), key=lambda one: one.name)
-    there = [one for one in distributions if one.location in outside and not one.shadowed_by]
-    required = {name: one.name for one in own for name in _required(one)} if there else {}
-    missing = required.keys() - {one.name for one in own}
-    borrowed = sorted((one for one in there if one.name in missing), key=lambda one: one.name)
+    there = [
+        one
+        for one in distributions
+        if one.location in outside
+        and not one.shadowed_by
+        and (one.name, outside[one.location]) != ("torch", USER_SITE)  # it has a rule of its own
+    ]
+    offered = {one.name for one in there} - {one.name for one in own}
+    required = {name: one.name for one in own for name in _required(one, offered, environment)}
+    borrowed = sorted((one for one in there if one.name in required), key=lambda one: one.name)
     if borrowed:
         names = ", ".join(one.name for one in borrowed[:_MOST_NAMED])
         more = f" and {len(borrowed) - _MOST_NAMED} more" if len(borrowed) > _MOST_NAMED else ""
@@ -65,14 +72,17 @@ def borrowed_distributions(environment: Environment, distributions: tuple[Distri
         )
 
 
-def _required(distribution: Distribution) -> set[str]:
-    """Name what a distribution requires in any case: markers need the examined interpreter, and extras a wish."""
-    names = set()
+def _required(distribution: Distribution, offered: set[str], environment: Environment) -> Iterator[str]:
+    """Name what a distribution requires of what is *offered*."""
     for text in distribution.requires:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if requirement.marker is None:
-            names.add(re.sub(r"[-_.]+", "-", requirement.name).lower())
-    return names
+        written = _NAME.match(text)
+        name = re.sub(r"[-_.]+", "-", written[0]).lower() if written else ""
+        if name in offered and _applies(text, environment):
+            yield name
+
+
+def _applies(requirement: str, environment: Environment) -> bool:
+    try:
+        return read_demand(requirement, environment) is not None
+    except ValueError:  # pip of its time accepted more than can be read here
+        return False

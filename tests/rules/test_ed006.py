@@ -50,6 +50,12 @@ def test_is_silent_about_what_the_environment_has_itself() -> None:
     assert not borrowed_distributions(environment=searching((USER, "user site")), distributions=distributions)
 
 
+def test_leaves_the_torch_of_the_user_site_to_the_rule_about_it() -> None:
+    distributions = (in_folder(USER, "torch", "1.13.1"), needing("torch (>=1.7)"))
+
+    assert not borrowed_distributions(environment=searching((USER, "user site")), distributions=distributions)
+
+
 @pytest.mark.parametrize("environment", [an_environment(), searching((USER, "user site"), kind="system")])
 def test_is_not_asked_where_nothing_lies_outside(environment: Environment) -> None:
     [conclusion] = borrowed_distributions.check(environment=environment, distributions=())
