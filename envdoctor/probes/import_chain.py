@@ -343,14 +343,15 @@ def _names_taken_out(statement: ast.stmt) -> set[str]:
 
 def _certain(body: Iterable[ast.stmt], conditions: Mapping[str, bool]) -> Iterator[ast.stmt]:
     """Yield the simple statements that are reached whenever *body* is, up to the first that may end it."""
-    for statement in body:
+    statements = tuple(body)
+    for number, statement in enumerate(statements, start=1):
         match statement:
             case ast.Raise() | ast.Return():
                 return
             case ast.If():
                 yield from _certain(_taken_branch(statement, conditions), conditions)
             case ast.Try():
-                swallows = any(_swallows(handler) for handler in statement.handlers)
+                swallows = any(_swallows(handler, statements[number:]) for handler in statement.handlers)
                 yield from _certain(() if swallows else (*statement.body, *statement.orelse), conditions)
                 yield from _certain(statement.finalbody, conditions)
             case ast.With() if all(_name_of(_called(item)) == "catch_warnings" for item in statement.items):
@@ -408,9 +409,9 @@ def _truth_of(expression: ast.expr, conditions: Mapping[str, bool] = _KNOWN_COND
     return None
 
 
-def _swallows(handler: ast.ExceptHandler) -> bool:
-    """Tell whether a handler ends the failure of an import: an ImportError, which it does not raise again."""
-    if any(isinstance(statement, ast.Raise) for statement in handler.body):
+def _swallows(handler: ast.ExceptHandler, later: tuple[ast.stmt, ...]) -> bool:
+    """Tell whether a handler ends the failure of an import: an ImportError, which nothing raises again."""
+    if _raises(handler.body) or _is_raised_later(handler, later):
         return False
     match handler.type:
         case None:
@@ -419,6 +420,17 @@ def _swallows(handler: ast.ExceptHandler) -> bool:
             return any(_catches_import_error(kind) for kind in kinds)
         case kind:
             return _catches_import_error(kind)
+
+
+def _is_raised_later(handler: ast.ExceptHandler, later: tuple[ast.stmt, ...]) -> bool:
+    """Tell whether the error is kept and raised when all else is imported, as onnxruntime does."""
+    assigned = (each for each in handler.body if isinstance(each, ast.Assign) and _name_of(each.value) == handler.name)
+    kept = {_name_of(target) for each in assigned for target in each.targets}
+    return any(isinstance(each, ast.If) and _name_of(each.test) in kept and _raises(each.body) for each in later)
+
+
+def _raises(body: Iterable[ast.stmt]) -> bool:
+    return any(isinstance(statement, ast.Raise) for statement in body)
 
 
 def _catches_import_error(kind: ast.expr) -> bool:
