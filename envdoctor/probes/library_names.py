@@ -10,6 +10,7 @@ from envdoctor.binary.reader import BinaryError
 from envdoctor.errors import UnknownLibraryError
 from envdoctor.model.facts import Unavailable
 from envdoctor.probes.distributions import normalise
+from envdoctor.probes.import_chain import Located
 from envdoctor.probes.library_files import Library
 from envdoctor.probes.loader import Prediction
 from envdoctor.probes.modules import OpenedLibrary
@@ -76,18 +77,23 @@ class LibraryNames:
         yield from map(self._library_at, self.find_files(asked))
 
     def _find_by_module(self, asked: str) -> Iterator[Library]:
-        located = self.prediction.chains.locate(asked) if all(map(str.isidentifier, asked.split("."))) else None
+        located = self._locate(asked)
         if located is None:
             return
-        if located.path and not located.path.endswith(".py"):
+        if _is_compiled(located):
             yield self._library_at(located.path)
+        if not located.folder:
             return
-        # What a package is imported with comes before what it may import later.
-        inner = [each for each in self._opened.values() if each.module.startswith(f"{asked}.")]
-        yield from (each.library for each in sorted(inner, key=lambda each: not self._is_certain(each)))
-        core = self.prediction.chains.locate(f"{asked}._C")
-        if core and core.path and not core.path.endswith(".py"):
+        if (core := self._locate(f"{asked}._C")) and _is_compiled(core):  # that of torch is opened by torch alone
             yield self._library_at(core.path)
+        # What a package is imported with comes before what it may open later.
+        inside = [library for library in self._libraries if library.path.startswith(located.folder + os.sep)]
+        opened = [self._opened[library.path] for library in inside if library.path in self._opened]
+        yield from (each.library for each in sorted(opened, key=lambda each: not self._is_certain(each)))
+        yield from () if opened or core else inside
+
+    def _locate(self, module: str) -> Located | None:
+        return self.prediction.chains.locate(module) if all(map(str.isidentifier, module.split("."))) else None
 
     def _find_by_stem(self, asked: str) -> Iterator[Library]:
         for library in self._libraries:
@@ -100,6 +106,8 @@ class LibraryNames:
             yield from self._find_by_module(name)
 
     def _is_certain(self, opened: OpenedLibrary) -> bool:
+        if not opened.module:
+            return False
         names = self.prediction.owners.import_names(self.prediction.owners.owner_of(opened.library))
         return bool(self.prediction.chains.find(opened.module, opened.library.path, names).statements)
 
@@ -151,8 +159,7 @@ class LibraryNames:
     # --- what nothing means ------------------------------------------------------------------------------------
 
     def _describe_absence(self, asked: str) -> str:
-        located = self.prediction.chains.locate(asked) if asked.isidentifier() else None
-        if located:
+        if located := self._locate(asked):
             return f"`{asked}` is `{located.path or located.folder}`, and has no compiled library"
         known = dict.fromkeys(os.path.basename(library.path) for library in self._libraries)
         known |= dict.fromkeys(each.module for each in self._opened.values() if each.module)
@@ -160,3 +167,7 @@ class LibraryNames:
         near = difflib.get_close_matches(asked, known, n=_SHOWN_NAMES, cutoff=0.5)
         hint = f"; near names are {', '.join(f'`{name}`' for name in near)}" if near else ""
         return f"no library or module of this environment is called `{asked}`{hint}"
+
+
+def _is_compiled(located: Located) -> bool:
+    return bool(located.path) and not located.path.endswith(".py")

@@ -63,9 +63,11 @@ class _Page:
         if library.module:
             chain = f", always: {', '.join(library.import_chain)}" if library.import_chain else ""
             yield from self._field("imported as", f"{library.module}{chain}")
-        for label, value in (("soname", library.soname), ("RPATH", library.rpath), ("RUNPATH", library.runpath)):
-            if value:
-                yield from self._field(label, value)
+        if library.soname:
+            yield from self._field("soname", library.soname)
+        for label, value in (("RPATH", library.rpath), ("RUNPATH", library.runpath)):
+            for number, folder in enumerate(filter(None, value.split(":"))):
+                yield from self._field("" if number else label, folder)
 
     def _verdict(self, library: LibraryStory) -> Iterator[Line]:
         when = "after `import torch`" if library.after_torch else "in a Python that has loaded nothing else"

@@ -1,5 +1,9 @@
 """The stories of real libraries in a real environment."""
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,7 @@ from tests.probes.pythons import make_venv
 from tests.probes.venvs import SUFFIX, VERSION, Venv, init
 
 pytestmark = needs_compiler
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="there is no torch in the environment of the tests")
 
 RUNPATH = ("-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN/lib")
 
@@ -75,6 +80,29 @@ def test_torch_is_its_extension_module(venv: Venv) -> None:
     assert needs(story, "libtorch.so").taken == LoadedLibrary(
         name="libtorch.so", path=str(torch), found_through="RUNPATH", folder=f"{torch.parent}/", needed_by=story.path
     )
+
+
+@pytest.mark.parametrize("name", ["libown_cuda.so", "_ops.so", "libowntorch.so"])
+def test_a_package_is_also_what_it_opens_by_path(name: str, venv: Venv) -> None:
+    path = build_library(venv.package("x") / name)
+
+    assert library(venv, "x").path == str(path)
+
+
+@needs_torch
+@pytest.mark.parametrize("asked", ["torch", "libtorch_cpu.so", "libstdc++.so.6"])
+def test_what_a_real_torch_needs_is_what_its_process_maps(asked: str) -> None:
+    real = Venv(Path(sys.executable))
+    program = "import torch; print(open('/proc/self/maps').read(), end='')"
+    maps = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+    story = library(real, asked)
+
+    mapped = {line.split(maxsplit=5)[-1] for line in maps.splitlines()}
+    needed = [needed.taken.path for needed in story.needed if needed.taken]
+    assert {os.path.realpath(path) for path in (story.path, *needed, *(each.path for each in story.brought))} <= mapped
+    assert len(needed) == len(story.needed) > 0
+    assert (story.failure, story.unpredicted) == (None, "")
 
 
 def test_a_file_outside_of_the_environment_is_opened_by_its_path(venv: Venv, tmp_path: Path) -> None:
@@ -138,12 +166,13 @@ def test_a_module_for_another_python_is_told_to_be_passed_over(venv: Venv) -> No
         ("", "is called ``$"),
         ("./gone.so", "`./gone.so` does not exist"),
         ("/", "`/` is not a file"),
+        ("pure.inner", r"`pure.inner` is `.*pure/inner.py`, and has no compiled library"),
         ("pure", r"`pure` is `.*pure/__init__.py`, and has no compiled library"),
     ],
 )
 def test_an_unknown_name_is_one_error(asked: str, message: str, venv: Venv) -> None:
     build_library(venv.site / "nvidia" / "lib" / "libcublas.so.12")
-    venv.package("pure")
+    (venv.package("pure") / "inner.py").touch()
 
     with pytest.raises(UnknownLibraryError, match=message):
         tell(venv, asked)
