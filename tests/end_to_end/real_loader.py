@@ -38,23 +38,27 @@ def examine(python: Path) -> Facts:
     return api.find_facts(Plan(python=str(python), gpus=("sm_89",)))
 
 
-def loader_of(python: Path) -> Loader:
-    loader = examine(python).loader
-    assert isinstance(loader, Loader)
-    return loader
+def loader_of(facts: Facts) -> Loader:
+    assert isinstance(facts.loader, Loader)
+    return facts.loader
 
 
-def predict(python: Path, library: Path) -> list[str]:
+def predicted(facts: Facts, library: Path) -> list[str]:
     """What is predicted of one library, [] when it loads."""
-    loader = loader_of(python)
-    assert loader.torch is None
-    return [failed.failure.words for failed in loader.failed if failed.library == str(library)]
+    assert loader_of(facts).torch is None
+    return [failed.failure.words for failed in loader_of(facts).failed if failed.library == str(library)]
 
 
-def predict_torch(python: Path) -> list[str]:
+def predicted_of_torch(facts: Facts) -> list[str]:
     """What is predicted of `import torch`, [] when it succeeds."""
-    failure = loader_of(python).torch
+    failure = loader_of(facts).torch
     return [failure.words] if failure else []
+
+
+def diagnose(facts: Facts) -> list[str]:
+    """The codes of what is reported about the loader."""
+    report = api.judge(facts, api.Selection(select=("ED3",)))
+    return [outcome.rule.code for outcome in report.outcomes if outcome.findings]
 
 
 def ask(python: Path, library: Path, *, import_torch: bool) -> list[str]:

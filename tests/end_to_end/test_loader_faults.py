@@ -17,10 +17,11 @@ from tests.end_to_end.real_loader import (
     ask_torch,
     build_extension,
     copy_torch,
+    diagnose,
     examine,
     needs_torch,
-    predict,
-    predict_torch,
+    predicted,
+    predicted_of_torch,
 )
 from tests.probes.pythons import find_python, make_venv, site_packages_of
 from tools.verify_loader import verify
@@ -130,6 +131,7 @@ def beside_the_libstdcxx_of_gcc_10(package: Path, monkeypatch: pytest.MonkeyPatc
 
 def of_python_3_8(package: Path, _: pytest.MonkeyPatch) -> Path:
     """An extension module of Python 3.8 whose name does not tell."""
+    (package / "__init__.py").write_text("from . import math\n")
     library = package / "math.so"
     shutil.copyfile(module_of_python_3_8(), library)
     return library
@@ -142,40 +144,44 @@ def module_of_python_3_8() -> Path:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "says", "code"),
     [
-        (cut_off_at_once, "{library}: file too short"),
-        (cut_off_in_its_headers, "{library}: cannot read file data"),
-        (cut_off_in_the_middle, "Bus error"),
-        (pointer_of_git_lfs, "{library}: invalid ELF header"),
-        (for_another_machine, f"{{library}}: {NOT_FOUND}"),
-        (without_a_library_of_its_libraries, f"libdeepest.so.3: {NOT_FOUND}"),
-        (beside_an_older_nvjitlink, f"{{package}}/../nvidia/cusparse/lib/libcusparse.so.12: {JIT_LINK}"),
+        (cut_off_at_once, "{library}: file too short", "ED312"),
+        (cut_off_in_its_headers, "{library}: cannot read file data", "ED312"),
+        (cut_off_in_the_middle, "Bus error", "ED312"),
+        (pointer_of_git_lfs, "{library}: invalid ELF header", "ED312"),
+        (for_another_machine, f"{{library}}: {NOT_FOUND}", "ED312"),
+        (without_a_library_of_its_libraries, f"libdeepest.so.3: {NOT_FOUND}", "ED308"),
+        (beside_an_older_nvjitlink, f"{{package}}/../nvidia/cusparse/lib/libcusparse.so.12: {JIT_LINK}", "ED306"),
         (
             beside_the_libstdcxx_of_gcc_10,
             "{package}/gcc-10/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by {library})",
+            "ED306",
         ),
-        (of_python_3_8, "{library}: undefined symbol: _PyLong_One"),
+        (of_python_3_8, "{library}: undefined symbol: _PyLong_One", "ED309"),
     ],
 )
 def test_a_fault_of_an_extension_is_predicted(
-    make: MakeLibrary, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: MakeLibrary, says: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = make_venv(tmp_path / "venv", "3.11" if make is of_python_3_8 else OWN_VERSION)
     library = make(a_package(python), monkeypatch)
     words = says.format(library=library, package=library.parent)
+    facts = examine(python)
 
     assert ask(python, library, import_torch=False) == [words]
-    assert predict(python, library) == [words]
+    assert predicted(facts, library) == [words]
+    assert diagnose(facts) == [code]
 
 
 @needs_compiler
 def test_what_is_cut_off_behind_the_loaded_part_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = make_venv(tmp_path / "venv", OWN_VERSION)
     library = cut_off_behind_what_is_loaded(a_package(python), monkeypatch)
+    facts = examine(python)
 
     assert ask(python, library, import_torch=False) == []
-    assert predict(python, library) == []
+    assert predicted(facts, library) == []
 
 
 def a_package(python: Path) -> Path:
@@ -228,14 +234,23 @@ def torch_beside_another_one(torch: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @needs_torch
 @needs_compiler
-@pytest.mark.parametrize("damage", [torch_without_a_library, torch_with_a_damaged_library, torch_beside_another_one])
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (torch_without_a_library, "ED301"),
+        (torch_with_a_damaged_library, "ED301"),
+        (torch_beside_another_one, "ED306"),
+    ],
+)
 def test_a_fault_of_torch_is_predicted(
-    damage: Callable[[Path, pytest.MonkeyPatch], None], with_torch: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Callable[[Path, pytest.MonkeyPatch], None], code: str, with_torch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(site_packages_of(with_torch) / "torch", monkeypatch)
     [words] = ask_torch(with_torch)
+    facts = examine(with_torch)
 
-    assert predict_torch(with_torch) == [words]
+    assert predicted_of_torch(facts) == [words]
+    assert diagnose(facts) == [code]
 
 
 @needs_torch
@@ -251,9 +266,11 @@ def test_an_extension_with_the_other_strings_is_predicted(with_torch: Path) -> N
         options=["-D_GLIBCXX_USE_CXX11_ABI=0"],
     )
     words = f"{library}: undefined symbol: _ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+    facts = examine(with_torch)
 
     assert ask(with_torch, library, import_torch=True) == [words]
-    assert predict(with_torch, library) == [words]
+    assert predicted(facts, library) == [words]
+    assert diagnose(facts) == ["ED303"]
 
 
 @pytest.fixture(scope="module")
@@ -266,9 +283,11 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_extension_loads_beside_the_torch_that_it_was_built_for(with_torch: Path, extension: Path) -> None:
     shutil.copytree(extension / "package", site_packages_of(with_torch) / "package")
     [library] = site_packages_of(with_torch).glob("package/_C*.so")
+    facts = examine(with_torch)
 
     assert ask(with_torch, library, import_torch=True) == []
-    assert predict(with_torch, library) == []
+    assert predicted(facts, library) == []
+    assert diagnose(facts) == []
 
 
 @needs_torch

@@ -16,10 +16,11 @@ from tests.end_to_end.real_loader import (
     ask_torch,
     build_extension,
     copy_torch,
+    examine,
     loader_of,
     needs_torch,
-    predict,
-    predict_torch,
+    predicted,
+    predicted_of_torch,
 )
 from tests.probes.pythons import make_venv, site_packages_of
 from tools.verify_loader import ask_loader
@@ -62,7 +63,7 @@ def test_each_missing_nvidia_wheel_is_predicted(name: str, copy: Callable[[str],
     for part in sorted(path for path in (site_packages_of(python) / "nvidia").iterdir() if (path / "lib").is_dir()):
         target = part.readlink()
         part.unlink()
-        told[part.name], predicted[part.name] = ask_torch(python), predict_torch(python)
+        told[part.name], predicted[part.name] = ask_torch(python), predicted_of_torch(examine(python))
         part.symlink_to(target)
 
     assert predicted == told
@@ -99,7 +100,7 @@ def test_an_older_library_of_nvidia_on_ld_library_path_is_predicted(
     [words] = ask_torch(python)
 
     assert says in words
-    assert predict_torch(python) == [words]
+    assert predicted_of_torch(examine(python)) == [words]
 
 
 @pytest.mark.parametrize("name", TORCHES)
@@ -113,7 +114,7 @@ def test_each_torchvision_beside_each_torch_is_predicted(
     libraries = sorted(package.glob("*.so"))
     told = ask_loader(str(python), [str(library) for library in libraries], import_torch=True)
     refused = {library: answer.words for library, answer in told.items() if answer.outcome == "refused"}
-    failed = loader_of(python).failed
+    failed = loader_of(examine(python)).failed
 
     assert {one.library: one.failure.words for one in failed if one.library in told} == refused
 
@@ -130,4 +131,4 @@ def test_an_extension_beside_another_torch_than_its_own_is_predicted(
     [library] = extension.glob("package/_C*.so")
     words = ask(python, library, import_torch=True)
 
-    assert predict(python, library) == words
+    assert predicted(examine(python), library) == words
