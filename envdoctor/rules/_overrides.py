@@ -9,6 +9,7 @@ from envdoctor.model.finding import Evidence
 
 USER_SITE = "user site"
 PYTHONPATH = "PYTHONPATH"
+OVERRIDING = (USER_SITE, PYTHONPATH)
 
 _MOST_NAMED = 10
 # They are run for themselves, and no job imports them.
@@ -42,7 +43,8 @@ def find_overrides(distributions: Iterable[Distribution], environment: Environme
     """Find what folders of *origin* bring in another version than the environment does; torch comes first."""
     folders = folders_of(environment, origin)
     by_path = {one.metadata_path: one for one in distributions}
-    pairs = ((by_path.get(one.shadowed_by), one) for one in distributions if _is_own(one, environment))
+    of_system = {entry.path for entry in environment.search_path if entry.origin.startswith("system ")}
+    pairs = ((by_path.get(one.shadowed_by), one) for one in distributions if _is_own(one, environment, of_system))
     overrides = [
         Override(winner=winner, loser=loser)
         for winner, loser in pairs
@@ -80,10 +82,12 @@ def is_of_environment(distribution: Distribution, environment: Environment) -> b
     return distribution.location.startswith(environment.prefix.rstrip("/") + "/")
 
 
-def _is_own(distribution: Distribution, environment: Environment) -> bool:
-    if distribution.metadata_kind in _WITHOUT_IMPORT or not is_of_environment(distribution, environment):
+def _is_own(distribution: Distribution, environment: Environment, of_system: set[str]) -> bool:
+    """Whether it is meant to be imported: what a venv sees of the system behind it, too (`--system-site-packages`)."""
+    is_of_system = environment.kind == "system" or distribution.location in of_system
+    if distribution.metadata_kind in _WITHOUT_IMPORT or (is_of_system and distribution.installer in _OF_THE_SYSTEM):
         return False
-    return environment.kind != "system" or distribution.installer not in _OF_THE_SYSTEM
+    return distribution.location in of_system or is_of_environment(distribution, environment)
 
 
 def _differ(winner: Distribution, loser: Distribution) -> bool:

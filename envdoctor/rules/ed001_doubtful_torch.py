@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from envdoctor.model.facts import Distribution, TorchBuild
+from envdoctor.model.facts import Distribution, Environment, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.installation import ShadowedModule
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._overrides import OVERRIDING, find_overrides
 
 
 @rule("ED001", Severity.WARNING, "the torch of this environment is damaged, or is not the only one")
@@ -15,6 +16,7 @@ def doubtful_torch(
     loader: Loader | None = None,
     distributions: tuple[Distribution, ...] = (),
     shadowed_modules: tuple[ShadowedModule, ...] = (),
+    environment: Environment | None = None,
 ) -> Conclusions:
     """
     ## What it means
@@ -38,7 +40,7 @@ def doubtful_torch(
     When you mixed the files on purpose, as a build of your own does.
     """
     oddities = [*torch.problems, *(() if loader else torch.library_problems)]
-    if not _is_told_elsewhere(distributions, shadowed_modules):
+    if not (_is_overridden(distributions, environment) or any(one.name == "torch" for one in shadowed_modules)):
         oddities += _describe_rivals(torch)
     if oddities:
         yield Finding(
@@ -48,12 +50,10 @@ def doubtful_torch(
         )
 
 
-def _is_told_elsewhere(distributions: tuple[Distribution, ...], shadowed_modules: tuple[ShadowedModule, ...]) -> bool:
-    """Whether the rules about overridden distributions and hidden modules speak of the torch behind this one."""
-    by_path = {one.metadata_path: one for one in distributions}
-    pairs = ((by_path.get(one.shadowed_by), one) for one in distributions if one.name == "torch")
-    is_overridden = any(winner and winner.version != loser.version for winner, loser in pairs)
-    return is_overridden or any(module.name == "torch" for module in shadowed_modules)
+def _is_overridden(distributions: tuple[Distribution, ...], environment: Environment | None) -> bool:
+    """Whether the rules about overridden distributions name both versions of torch."""
+    overrides = (find_overrides(distributions, environment, origin) if environment else () for origin in OVERRIDING)
+    return any(one.winner.name == "torch" for found in overrides for one in found)
 
 
 def _describe_rivals(torch: TorchBuild) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from envdoctor.model.loading import Loader
 from envdoctor.rules.ed001_doubtful_torch import doubtful_torch
 from tests.builders import a_shadowed_module, a_torch
-from tests.rules.search_paths import USER, pair
+from tests.rules.search_paths import USER, pair, searching
 
 LOADER = Loader(
     library_path=(), preload=(), glibc="2.35", torch=None, torch_process=(), overridden=(), asked=1, failed=()
@@ -29,9 +29,13 @@ def test_fires_at_a_second_torch() -> None:
 def test_leaves_a_second_torch_to_the_rule_that_names_both_versions() -> None:
     torch = a_torch(rivals=("/opt/env/lib/python3.10/site-packages/torch",))
 
-    assert not doubtful_torch(torch=torch, distributions=pair(USER, "torch", "1.13.1", "2.0.1"))
+    environment = searching((USER, "user site"))
+
+    assert not doubtful_torch(
+        torch=torch, distributions=pair(USER, "torch", "1.13.1", "2.0.1"), environment=environment
+    )
     assert not doubtful_torch(torch=torch, shadowed_modules=(a_shadowed_module("torch"),))
-    assert doubtful_torch(torch=torch, distributions=pair(USER, "torch", "2.0.1", "2.0.1"))
+    assert doubtful_torch(torch=torch, distributions=pair(USER, "torch", "2.0.1", "2.0.1"), environment=environment)
 
 
 def test_leaves_damaged_libraries_to_the_loader_where_it_was_emulated() -> None:

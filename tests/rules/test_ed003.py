@@ -59,6 +59,17 @@ def test_is_silent_where_pip_user_stands_before_the_packages_of_the_system(insta
     )
 
 
+@pytest.mark.parametrize(("installer", "count"), [("pip", 1), ("debian", 0)])
+def test_what_a_venv_sees_of_the_system_counts_where_pip_put_it(installer: str, count: int) -> None:
+    """In a container of NVIDIA, torch is the system's, and the home of the host may be mounted into it."""
+    system = "/usr/local/lib/python3.10/dist-packages"
+    winner = in_folder(USER, "torch", "1.13.1")
+    loser = in_folder(system, "torch", "2.1.0a0", shadowed_by=winner.metadata_path, installer=installer)
+    venv = searching((USER, "user site"), (system, "system dist-packages"), kind="venv", system_site_packages=True)
+
+    assert len(overridden_by_user_site(environment=venv, distributions=(winner, loser))) == count
+
+
 def test_is_silent_about_a_user_site_that_hides_nothing() -> None:
     distributions = (in_folder(USER, "awscli", "1.32"), in_folder(SITE_PACKAGES, "torch", "2.0.1"))
 
