@@ -19,7 +19,7 @@ _CACHE = "/etc/ld.so.cache"
 _PRELOAD = "/etc/ld.so.preload"
 _LARGEST_LOADER = 16 << 20
 # The loader keeps its default folders one behind the other, each with a slash at its end (elf/dl-load.c, system_dirs).
-_DEFAULT_FOLDERS = re.compile(rb"(?:/[\w/.+-]*/\0){2,}")
+_DEFAULT_FOLDERS = re.compile(rb"(?<![ -~])(?:/[\w/.+-]*lib[\w/.+-]*/\0)+")
 _BANNER_START = b"GNU C Library "
 _BANNER = re.compile(rb"version (\d+)\.(\d+)")
 _LONGEST_BANNER = 200
