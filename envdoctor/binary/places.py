@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 from envdoctor.binary.cubin import CUBIN_KEY, parse_cubin
 from envdoctor.binary.elf import MACHINE_CUDA
-from envdoctor.binary.fatbin import CONTAINER_KEY, LARGEST_PADDING, FatbinError, parse_container, walk_containers
+from envdoctor.binary.fatbin import (
+    CONTAINER_KEY,
+    LARGEST_PADDING,
+    MOST_CONTAINERS,
+    FatbinError,
+    parse_container,
+    walk_containers,
+)
 from envdoctor.binary.kernels import Kernel, bare_kernel, find_kernels
 from envdoctor.binary.reader import BinaryError, Reader, WindowReader
 
@@ -49,24 +56,27 @@ class Findings(NamedTuple):
 def search(reader: Reader, fatbins: tuple[Place, ...], data: tuple[Place, ...]) -> Findings:
     """Walk the sections of containers, and search the other places for containers and bare cubins."""
     walked = [(place, found) for place in fatbins for found in _walk(reader, place)]
+    searched = [(place, found) for place in data for found in find_embedded(reader, place.start, place.end)]
     return Findings(
         in_fatbins=tuple((place, found) for place, found in walked if isinstance(found, Find)),
-        in_data=tuple((place, found) for place in data for found in find_embedded(reader, place.start, place.end)),
-        damage=tuple(found for _, found in walked if isinstance(found, FatbinError)),
+        in_data=tuple((place, found) for place, found in searched if isinstance(found, Find)),
+        damage=tuple(found for _, found in (*walked, *searched) if isinstance(found, FatbinError)),
     )
 
 
-def sort(passed: tuple[Find, ...], fatbins: tuple[Place, ...], data: tuple[Place, ...]) -> Findings:
+def sort(passed: tuple[Find | FatbinError, ...], fatbins: tuple[Place, ...], data: tuple[Place, ...]) -> Findings:
     """Sort what was found on the way through a file by the places that became known at its end."""
+    finds = tuple(find for find in passed if isinstance(find, Find))
     # A cubin seen alone in a section of containers belongs to a container that is damaged.
-    in_fatbins = [(place, find) for place in fatbins for find in _inside(place, passed) if not find.is_bare]
-    damage = (
+    in_fatbins = [(place, find) for place in fatbins for find in _inside(place, finds) if not find.is_bare]
+    gaps = (
         FatbinError("not a fatbin container of version 1", gap)
         for place in fatbins
         for gap in _gaps(place, [find for in_place, find in in_fatbins if in_place is place])
     )
-    in_data = ((place, find) for place in data for find in _inside(place, passed))
-    return Findings(tuple(in_fatbins), tuple(in_data), tuple(damage))
+    in_data = ((place, find) for place in data for find in _inside(place, finds))
+    too_many = (error for error in passed if isinstance(error, FatbinError))
+    return Findings(tuple(in_fatbins), tuple(in_data), (*gaps, *too_many))
 
 
 def _inside(place: Place, passed: tuple[Find, ...]) -> Iterator[Find]:
@@ -90,15 +100,23 @@ def _walk(reader: Reader, place: Place) -> Iterator[Find | FatbinError]:
         yield FatbinError(f"section `{place.section}` is cut off", reader.size)
 
 
-def find_embedded(reader: Reader, start: int, end: int) -> Iterator[Find]:
-    """Search a range, in one pass, for containers and bare cubins that do not lie inside others."""
+def find_embedded(reader: Reader, start: int, end: int) -> Iterator[Find | FatbinError]:
+    """Search a range, in one pass, for containers and bare cubins that do not lie inside others.
+
+    After very many the search ends with an error.
+    """
     end = min(end, reader.size)
     done = start
+    tried = 0
     while start < end:
         chunk = reader.peek(start, min(_CHUNK + _CUBIN_HEADER_SIZE, end - start))
         for place in sorted((*_hits(chunk, CONTAINER_KEY), *_hits(chunk, CUBIN_KEY))):
             if place >= _CHUNK or start + place < done:
                 continue
+            if tried == MOST_CONTAINERS:
+                yield FatbinError(f"more than {MOST_CONTAINERS:,} containers and cubins", start + place)
+                return
+            tried += 1
             find = _find_at(reader, start + place, end)
             if find is not None:
                 yield find

@@ -17,6 +17,7 @@ from envdoctor.binary.fatbin import (
     KIND_CUBIN,
     KIND_LTO_IR,
     KIND_PTX,
+    MOST_CONTAINERS,
     Container,
     Entry,
     FatbinError,
@@ -89,6 +90,12 @@ def test_empty_containers_are_containers() -> None:
     empty = FATBIN[:8] + bytes(8)
 
     assert walked(empty + FATBIN) == [Container(0, 16, ()), *walked_at(16)]
+
+
+def test_the_walk_ends_after_more_containers_than_any_library_has() -> None:
+    *_, last = walked((FATBIN[:8] + bytes(8)) * (MOST_CONTAINERS + 10))
+
+    assert str(last) == f"more than 100,000 containers at offset {16 * MOST_CONTAINERS:#x}"
 
 
 def walked_at(offset: int) -> list[Container | FatbinError]:
