@@ -129,6 +129,28 @@ def beside_the_libstdcxx_of_gcc_10(package: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
+def built_with_a_newer_glibc(package: Path, _: pytest.MonkeyPatch) -> Path:
+    """As in https://github.com/Dao-AILab/flash-attention/issues/1762."""
+    newer = build_versioned(
+        package / "glibc" / "libc.so.6", 'extern "C" void arrives_later() {}', "GLIBC_9.99 { global: arrives_later; };"
+    )
+    source = f'extern "C" void arrives_later(); void go() {{ arrives_later(); }} {MODULE}'
+    return build_library(package / "_C.so", source, needs=[newer], options=["-nostdlib"])
+
+
+def embedding_another_python(package: Path, _: pytest.MonkeyPatch) -> Path:
+    """As in https://github.com/REDxEYE/SourceIO/issues/156."""
+    return build_without(package, "libpython3.4m.so.1.0")
+
+
+def build_without(package: Path, *names: str) -> Path:
+    """Build an extension whose needed libraries are gone."""
+    libraries = [build_library(package / "gone" / name) for name in names]
+    extension = build_library(package / "_C.so", MODULE, needs=libraries)
+    shutil.rmtree(package / "gone")
+    return extension
+
+
 def of_python_3_8(package: Path, _: pytest.MonkeyPatch) -> Path:
     """An extension module of Python 3.8 whose name does not tell."""
     (package / "__init__.py").write_text("from . import math\n")
@@ -158,6 +180,12 @@ def module_of_python_3_8() -> Path:
             "{package}/gcc-10/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by {library})",
             "ED306",
         ),
+        (
+            built_with_a_newer_glibc,
+            "libc.so.6: version `GLIBC_9.99' not found (required by {library})",
+            "ED305",
+        ),
+        (embedding_another_python, f"libpython3.4m.so.1.0: {NOT_FOUND}", "ED309"),
         (of_python_3_8, "{library}: undefined symbol: _PyLong_One", "ED309"),
     ],
 )
@@ -166,10 +194,10 @@ def test_a_fault_of_an_extension_is_predicted(
 ) -> None:
     python = make_venv(tmp_path / "venv", "3.11" if make is of_python_3_8 else OWN_VERSION)
     library = make(a_package(python), monkeypatch)
-    words = says.format(library=library, package=library.parent)
     facts = examine(python)
+    [words] = ask(python, library, import_torch=False)
 
-    assert ask(python, library, import_torch=False) == [words]
+    assert words.endswith(says.format(library=library, package=library.parent))
     assert predicted(facts, library) == [words]
     assert diagnose(facts) == [code]
 
@@ -251,6 +279,19 @@ def test_a_fault_of_torch_is_predicted(
 
     assert predicted_of_torch(facts) == [words]
     assert diagnose(facts) == [code]
+
+
+@needs_torch
+@needs_compiler
+@pytest.mark.parametrize("name", ["libcudart.so.10.2", "libtorch_cuda_cu.so"])
+def test_an_extension_for_another_cuda_is_predicted(name: str, with_torch: Path) -> None:
+    """As in https://github.com/torch-points3d/torch-points3d/issues/780 and rusty1s/pytorch_scatter/issues/211."""
+    library = build_without(a_package(with_torch), "libc10.so", name)
+    facts = examine(with_torch)
+
+    assert ask(with_torch, library, import_torch=True) == [f"{name}: {NOT_FOUND}"]
+    assert predicted(facts, library) == [f"{name}: {NOT_FOUND}"]
+    assert diagnose(facts) == ["ED304"]
 
 
 @needs_torch
