@@ -1,6 +1,7 @@
 """Which symbols of a new library nothing defines, looked up as glibc does when it relocates (elf/dl-lookup.c)."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from envdoctor.binary.link_map import LinkMap
@@ -19,8 +20,14 @@ class Binding(Enum):
     NEVER = "never"  # not at all: to know in a moment what is loaded
 
 
-# Which file was last found to define a symbol: by name, version, and whether just this version will do.
-Providers = dict[tuple[bytes, bytes, bool], LibraryImage]
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """Who was found to define what, in all scopes so far."""
+
+    # Which file was last found to define a symbol: by name, version, and whether just this version will do.
+    by_symbol: dict[tuple[bytes, bytes, bool], LibraryImage] = field(default_factory=dict)
+    # For a file all of whose symbols were found: which files define them. Many modules need the same large libraries.
+    by_user: dict[Hashable, frozenset[Hashable]] = field(default_factory=dict)
 
 
 class Lookup:
@@ -35,6 +42,7 @@ class Lookup:
         self._providers = providers
         self._likeliest_first = list(self._in_order)
         self._searches_on = glibc >= _SEARCHES_ON
+        self._used: set[Hashable] = set()  # by the file that is looked at
 
     def find_undefined(self, image: LibraryImage, binding: Binding) -> list[Reference]:
         """Find what nothing defines of the symbols that a file uses, in the loader's order.
@@ -43,10 +51,16 @@ class Lookup:
             BinaryError: the tables of a file are damaged or cut off.
 
         """
+        known = self._providers.by_user.get(image.identity)
+        if known is not None and known <= self._identities:
+            return []
         symbols = image.symbols
         references = symbols.read_references(with_weak=not self._searches_on)
+        self._used = set()
         missing = {reference.symbol: reference for reference in references if not self._is_satisfied(reference)}
         if not missing:
+            if self._searches_on:
+                self._providers.by_user[image.identity] = frozenset(self._used)
             return []
         # Only what a relocation uses is looked up.
         relocated = symbols.read_relocated(with_calls=binding is Binding.NOW or image.binds_now)
@@ -59,13 +73,14 @@ class Lookup:
         if reference.is_weak:
             return True
         key = (reference.name, version.name, version.is_hidden) if version else (reference.name, b"", False)
-        provider = self._providers.get(key)
-        if provider and provider.identity in self._identities:
-            return True
-        found = self._find_provider(reference)
-        if found:
-            self._providers[key] = found
-        return found is not None
+        provider = self._providers.by_symbol.get(key)
+        if provider is None or provider.identity not in self._identities:
+            provider = self._find_provider(reference)
+            if provider is None:
+                return False
+            self._providers.by_symbol[key] = provider
+        self._used.add(provider.identity)
+        return True
 
     def _find_provider(self, reference: Reference) -> LibraryImage | None:
         """Find a file that defines a symbol: whether there is one does not depend on who is asked first."""

@@ -118,7 +118,7 @@ class _Loader:
 
     world: World
     main: LinkMap
-    providers: Providers = field(default_factory=dict)
+    providers: Providers = field(default_factory=Providers)
 
     @property
     def rules(self) -> SearchRules:
