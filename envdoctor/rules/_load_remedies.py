@@ -90,7 +90,10 @@ def fit_to_cuda(who: str, cause: Cause, scene: Scene) -> Remedy:
         return Remedy(summary=f"install {who} anew, or build it anew")
     cuda = scene.torch.build_cuda_version if scene.torch else None
     of_torch = f" (torch has CUDA {cuda})" if cuda else ""
-    return Remedy(summary=f"instead of {who} install a build for the CUDA that is there{of_torch}")
+    return Remedy(
+        summary=f"install a build of {who} for a CUDA whose libraries are there{of_torch}, or the libraries that it "
+        "needs"
+    )
 
 
 def _clean(name: str, scene: Scene) -> tuple[str, ...]:

@@ -78,7 +78,8 @@ def test_a_package_that_needs_no_torch_is_not_built_for_torch(kb: KnowledgeBase)
     assert finding.remedy is not None
     assert (
         finding.remedy.summary
-        == "instead of faiss-gpu 1.0 install a build for the CUDA that is there (torch has CUDA 12.1)"
+        == "install a build of faiss-gpu 1.0 for a CUDA whose libraries are there (torch has CUDA 12.1), "
+        "or the libraries that it needs"
     )
 
 

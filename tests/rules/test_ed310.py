@@ -42,7 +42,8 @@ def test_onnxruntime_for_another_cuda_computes_on_the_cpu(kb: KnowledgeBase) -> 
     assert "the session runs on the CPU" in " ".join(one.value for one in finding.evidence)
     assert finding.remedy is not None
     assert finding.remedy.summary == (
-        "instead of onnxruntime-gpu 1.17.0 install a build for the CUDA that is there (torch has CUDA 12.1)"
+        "install a build of onnxruntime-gpu 1.17.0 for a CUDA whose libraries are there (torch has CUDA 12.1), "
+        "or the libraries that it needs"
     )
 
 
