@@ -203,9 +203,8 @@ def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()
     settings = layout.read_venv_settings(prefix)
     python_path = tuple(split_python_path(os.environ.get("PYTHONPATH", "")))
     library = tuple(SearchEntry(path=path, origin="standard library") for path in answer.standard_library)
-    site_folders = tuple(
-        SearchEntry(path=path, origin=_site_origin(path, answer)) for path in dict.fromkeys(answer.site_folders)
-    )
+    folders = dict.fromkeys((*_find_locked_folder(prefix, answer), *answer.site_folders))
+    site_folders = tuple(SearchEntry(path=path, origin=_site_origin(path, answer)) for path in folders)
     path = build_search_path(python_path + library, site_folders, answer.version)
     return Environment(
         interpreter=answer.executable,
@@ -222,6 +221,13 @@ def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()
         system_site_packages=bool(settings and settings.system_site_packages),
         notes=(*notes, *_notes_on_variables(python_path), *path.notes, *_notes_on_folders(path.entries)),
     )
+
+
+def _find_locked_folder(prefix: Path, answer: InterpreterAnswer) -> Iterator[str]:
+    """Find the site-packages that the interpreter does not see either, because this user cannot enter a folder."""
+    folder = prefix / "lib" / "python{}.{}".format(*answer.version) / "site-packages"
+    if is_locked(folder):
+        yield str(folder)
 
 
 def _site_origin(folder: str, answer: InterpreterAnswer) -> str:

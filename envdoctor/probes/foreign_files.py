@@ -57,9 +57,18 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Tell whether this user cannot read a file, or list a folder and enter what is in it; no for what is not there."""
+    """Tell whether this user cannot read a file, or list a folder and enter what is in it; no for what is not there.
+
+    Behind a folder that this user cannot enter, anything may be there.
+    """
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
     need = os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK
-    return os.path.exists(path) and not os.access(path, need, effective_ids=True)
+    return not os.access(path, need, effective_ids=True)
 
 
 def as_file_name(text: str) -> str:

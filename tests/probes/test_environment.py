@@ -1,3 +1,4 @@
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ import pytest
 from envdoctor.errors import EnvironmentNotFoundError
 from envdoctor.model.facts import Environment, PathSource, Unavailable
 from envdoctor.probes.environment import find_environment
+from envdoctor.probes.import_path import describe_absence
 from tests.probes.pythons import (
     PYTHON3_VERSIONS,
     VERSIONS,
@@ -582,6 +584,34 @@ def test_a_folder_that_is_closed_to_this_user_is_noted(tmp_path: Path, monkeypat
     monkeypatch.setenv("PYTHONPATH", str(closed))
 
     assert examine(python).notes == (f"`{closed}` cannot be read by this user",)
+
+
+def test_packages_behind_a_folder_that_is_closed_to_this_user_may_be_there(unprivileged: Path) -> None:
+    library = unprivileged / "venv" / "lib"
+    (library / "python3.8" / "site-packages" / "torch").mkdir(parents=True)
+    library.chmod(0)
+    answer = {
+        "executable": [str(unprivileged / "venv/bin/python")],
+        "prefix": [str(unprivileged / "venv")],
+        "base_prefix": ["/usr"],
+        "version": ["3.8.18"],
+        "implementation": ["cpython"],
+        "platform": ["linux-x86_64"],
+        "extension_suffixes": [".so"],
+        "standard_library": ["/usr/lib/python3.8"],
+        "site_folders": [],  # the interpreter cannot enter them either
+        "user_site": ["/home/user/site"],
+        "user_site_enabled": [],
+    }
+    python = write_script(unprivileged / "venv/bin/python", f"echo 'envdoctor-answer: {json.dumps(answer)}'")
+
+    environment = examine(python)
+
+    closed = f"{library}/python3.8/site-packages"
+    assert f"`{closed}` cannot be read by this user" in environment.notes
+    assert describe_absence(environment, "torch") == Unavailable(
+        f"torch may be in `{closed}`, which this user cannot read"
+    )
 
 
 def _can_list(folder: Path) -> bool:

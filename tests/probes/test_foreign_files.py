@@ -107,10 +107,12 @@ def test_a_folder_is_locked_that_cannot_be_listed_or_entered(unprivileged: Path)
     (unprivileged / "secret").touch(mode=0)
 
     locked = [
-        path for path in ("open", "open/file", "blind", "barred", "secret", "gone") if is_locked(unprivileged / path)
+        path
+        for path in ("open", "open/file", "blind", "barred", "barred/file", "secret", "gone", "secret/file")
+        if is_locked(unprivileged / path)
     ]
 
-    assert locked == ["blind", "barred", "secret"]
+    assert locked == ["blind", "barred", "barred/file", "secret"]
 
 
 def test_nothing_is_found_in_a_locked_folder(unprivileged: Path) -> None:
