@@ -3,14 +3,14 @@
 import struct
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envdoctor.binary.elf import TAG_VERSION_NEEDS, parse_elf
+from envdoctor.binary.elf import MACHINE_AARCH64, TAG_VERSION_NEEDS, parse_elf
 from envdoctor.binary.link import Process, start_process
 from envdoctor.binary.loadable import LibraryFile
 from envdoctor.binary.reader import BinaryError, BytesReader
@@ -548,6 +548,30 @@ def test_without_a_version_the_oldest_definition_is_taken(tmp_path: Path) -> Non
     build_library(plain, source, options=[script])
 
     agreed(tops)
+
+
+# --- another machine ---------------------------------------------------------------------------------------------
+
+
+def test_libraries_for_aarch64_load_in_a_program_for_aarch64(tmp_path: Path) -> None:
+    """Made of libraries for this machine: the formats differ in nothing else that is looked at."""
+    needed = build_library(tmp_path / "libneeded.so", DEFINES.format("f"), options=["-nostdlib"])
+    options = ["-nostdlib", "-Wl,-rpath,$ORIGIN"]
+    top = build_library(tmp_path / "libtop.so", CALLS.format("f"), needs=[needed], options=options)
+    foreign = build_library(tmp_path / "libforeign.so", options=["-nostdlib"])
+    program = build_library(tmp_path / "program", options=["-nostdlib"])
+    for path in (needed, top, program):
+        path.write_bytes(patched(18, "<H", MACHINE_AARCH64)(path.read_bytes()))
+    rules = replace(rules_of_this_machine(), machine=MACHINE_AARCH64)
+
+    process = start_process(LoaderFiles(), rules, str(program), ())
+
+    assert isinstance(process, Process)
+    assert process.open(str(top)) is None
+    assert [library.name for library in process.loaded] == [str(program), str(top), "libneeded.so"]
+    failure = process.open(str(foreign))
+    assert failure
+    assert failure.words == f"{foreign}: cannot open shared object file: No such file or directory"
 
 
 # --- other releases of glibc -------------------------------------------------------------------------------------
