@@ -115,13 +115,12 @@ class Prediction:
         if is_locked(opened.library.path):
             self._unreadable.append(f"{opened.library.path}: Permission denied")
             return False
-        if self.processes.after_torch or not self._comes_after_torch(opened):
+        has_no_torch = isinstance(torch, Unavailable) and torch.absence is Absence.NOT_APPLICABLE
+        if self.processes.after_torch or has_no_torch or not self._comes_after_torch(opened):
             return True
-        if not isinstance(torch, Unavailable):
-            return False  # `import torch` fails, and that is all that anybody sees
-        if torch.absence is Absence.UNREADABLE:
+        if isinstance(torch, Unavailable):
             self._unreadable.append(f"{opened.library.path}: {torch.reason}")
-        return torch.absence is Absence.NOT_APPLICABLE
+        return False  # where `import torch` fails, that is all that anybody sees
 
     def _find_locked_folders(self) -> Iterator[str]:
         """Yield the folders of the environment that this user cannot list: what is in them is not known."""
