@@ -203,6 +203,22 @@ def test_the_modules_of_the_current_folder_are_not_imported(module: str, tmp_pat
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("start", [["envdoctor"], ["python", "-I", "-m", "envdoctor"]])
+def test_the_standard_library_of_the_current_folder_is_not_imported(start: list[str], tmp_path: Path) -> None:
+    """`python -m` imports importlib and runpy before our code runs: the README says how to start in foreign folders."""
+    program = Path(sys.executable).with_name(start[0])
+    if not program.exists():
+        pytest.skip(f"{program} is not installed")
+    for module in ("importlib", "json", "os", "runpy"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('executed')")
+
+    ended = subprocess.run(
+        [program, *start[1:], "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("args", [("check", "--gpu", "4090"), ("collect",), ("scan", __file__), ("explain", "ED201")])
 def test_a_closed_standard_output_is_an_error(args: tuple[str, ...]) -> None:
     command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "envdoctor", *args]
