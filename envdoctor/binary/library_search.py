@@ -4,7 +4,7 @@ Source: glibc, elf/dl-load.c (`fillin_rpath`, `_dl_dst_substitute`), elf/dl-hwca
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from envdoctor.binary.loadable import GlibcVersion
@@ -56,26 +56,22 @@ def expand(text: str, origin: str, rules: SearchRules) -> str:
 
 def split_search_path(text: str, found_through: str, origin: str, rules: SearchRules) -> tuple[Folder, ...]:
     """Split the search path of a file (DT_RPATH, DT_RUNPATH)."""
-    entries = text.split(":") if text else []
-    return fold(entries, found_through, origin, rules)
+    return expand_folders(text.split(":") if text else (), found_through, origin, rules)
 
 
-def fold(
-    entries: "list[str] | tuple[str, ...]", found_through: str, origin: str, rules: SearchRules
-) -> tuple[Folder, ...]:
+def expand_folders(entries: Sequence[str], found_through: str, origin: str, rules: SearchRules) -> tuple[Folder, ...]:
     """Turn entries into folders, each once; those whose variables have no value are left out."""
     expanded = (expand(entry, origin, rules) if entry else "./" for entry in entries)
     written = (folder.rstrip("/") + "/" for folder in expanded if folder)
     return tuple(Folder(folder, found_through) for folder in dict.fromkeys(written))
 
 
-def find_cached(name: str, rules: SearchRules) -> Iterator[str]:
-    """Yield the one file that the cache names for a library, nothing where it names none for this processor."""
+def find_cached(name: str, rules: SearchRules) -> str:
+    """Find the file that the cache names for a library, "" where it names none for this processor."""
     ranks = {capability.rpartition("/")[2]: rank for rank, capability in enumerate(rules.capabilities)}
     usable = [
         (ranks[entry.capability] if entry.capability else len(ranks), place, entry.path)
         for place, entry in enumerate(rules.cache.get(name, ()))
         if not entry.capability or entry.capability in ranks
     ]
-    if usable:
-        yield min(usable)[2]
+    return min(usable)[2] if usable else ""

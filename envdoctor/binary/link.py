@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from envdoctor.binary import elf as layout
 from envdoctor.binary.binding import Binding, Lookup, Providers, as_text
-from envdoctor.binary.library_search import Folder, SearchRules, expand, find_cached, fold, split_search_path
+from envdoctor.binary.library_search import Folder, SearchRules, expand, expand_folders, find_cached, split_search_path
 from envdoctor.binary.link_map import LinkMap, LinkState, make_link_map
 from envdoctor.binary.loadable import LibraryImage, Refusal, judge_mapping, needs_executable_stack, read_interpreter
 from envdoctor.binary.loader_world import Damaged, Files, Found, Search, World, say
@@ -217,9 +217,9 @@ class _Loader:
                 return found
         if loader and loader.image.flags_1 & layout.FLAG_1_NO_DEFAULT_FOLDERS:
             return None
-        for path in find_cached(search.name, self.rules):
-            if found := search.try_path(path, "ld.so.cache", ""):
-                return found
+        cached = find_cached(search.name, self.rules)
+        if cached and (found := search.try_path(cached, "ld.so.cache", "")):
+            return found
         return search.try_folders(Folder(folder, "default") for folder in self.rules.default_folders)
 
     def _search_path(self, loader: LinkMap | None) -> Iterator[tuple[Folder, ...]]:
@@ -229,7 +229,7 @@ class _Loader:
                 yield split_search_path(above.image.rpath, "RPATH", above.origin, self.rules)
                 above = above.loader
             yield split_search_path(self.main.image.rpath, "RPATH", self.main.origin, self.rules)
-        yield fold(self.rules.library_path, "LD_LIBRARY_PATH", self.main.origin, self.rules)
+        yield expand_folders(self.rules.library_path, "LD_LIBRARY_PATH", self.main.origin, self.rules)
         if loader and loader.image.has_runpath:
             yield split_search_path(loader.image.elf.runpath, "RUNPATH", loader.origin, self.rules)
 
