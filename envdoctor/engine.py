@@ -35,13 +35,25 @@ def _run(rule: Rule[...], facts: Facts, kb: KnowledgeBase) -> Outcome:
         return Outcome(rule=rule, status=Status.CRASHED, reasons=(f"{type(exc).__name__}: {exc}",))
 
     findings = tuple(_shorten(conclusion) for conclusion in conclusions if isinstance(conclusion, Finding))
-    undecided = tuple(_cut(conclusion.reason) for conclusion in conclusions if isinstance(conclusion, Undecided))
+    undecided = tuple(conclusion for conclusion in conclusions if isinstance(conclusion, Undecided))
     if findings or undecided:
-        status = Status.FAILED if findings else Status.UNKNOWN
-        return Outcome(rule=rule, status=status, findings=findings, reasons=undecided)
+        return Outcome(
+            rule=rule,
+            status=Status.FAILED if findings else Status.UNKNOWN,
+            findings=findings,
+            reasons=tuple(_cut(one.reason) for one in undecided),
+            undecided_gpus=_find_open_gpus(undecided),
+        )
     nothing_to_judge = tuple(conclusion.reason for conclusion in conclusions if isinstance(conclusion, NotApplicable))
     status = Status.SKIPPED if nothing_to_judge else Status.PASSED
     return Outcome(rule=rule, status=status, reasons=nothing_to_judge)
+
+
+def _find_open_gpus(undecided: tuple[Undecided, ...]) -> tuple[int, ...]:
+    """Return the cards that something is left open for, () where something is for all of them."""
+    if not all(one.gpus for one in undecided):
+        return ()
+    return tuple(sorted({index for one in undecided for index in one.gpus}))
 
 
 def _shorten(finding: Finding) -> Finding:

@@ -107,3 +107,16 @@ def test_a_very_long_value_is_quoted_by_its_ends(kb: KnowledgeBase) -> None:
     assert len(finding.message) < 3000
     assert finding.message.endswith("aaa is there")
     assert "bbb [... 98001 characters ...] bbb" in finding.evidence[0].value
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"), [([(1,), (0,)], (0, 1)), ([(2,), (2,)], (2,)), ([(1,), ()], ()), ([()], ())]
+)
+def test_cards_that_are_left_open_are_gathered(
+    gpus: list[tuple[int, ...]], expected: tuple[int, ...], kb: KnowledgeBase
+) -> None:
+    @rule("ED905", Severity.INFO, "cards are mute")
+    def mute_cards() -> Conclusions:
+        yield from (Undecided("mute", each) for each in gpus)
+
+    assert run(mute_cards, Facts(), kb).undecided_gpus == expected

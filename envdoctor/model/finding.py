@@ -65,6 +65,7 @@ class Undecided:
     """A rule yields this for what it should judge but cannot, e.g. a library that could not be read."""
 
     reason: str
+    gpus: tuple[int, ...] = ()  # `Gpu.index` of the cards that are left open; () when that is all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Outcome:
     status: Status
     findings: tuple[Finding, ...] = ()
     reasons: tuple[str, ...] = ()  # why it was skipped, could not be told, or crashed
+    undecided_gpus: tuple[int, ...] = ()  # `Gpu.index` of the cards that `reasons` leave open; () when that is all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,16 @@ class Report:
         """Return the outcomes that ended in *status*."""
         return tuple(outcome for outcome in self.outcomes if outcome.status is status)
 
-    def undecided(self) -> tuple[Outcome, ...]:
-        """Return the outcomes that leave something open: unknown, or failed with a part that could not be told."""
+    def undecided(self, gpu: Gpu | None = None) -> tuple[Outcome, ...]:
+        """Return the outcomes that leave something open: unknown, or failed with a part that could not be told.
+
+        With *gpu*, only those that leave it open for that card.
+        """
         open_ended = {Status.UNKNOWN, Status.FAILED}
-        return tuple(outcome for outcome in self.outcomes if outcome.status in open_ended and outcome.reasons)
+        return tuple(
+            outcome
+            for outcome in self.outcomes
+            if outcome.status in open_ended
+            and outcome.reasons
+            and (gpu is None or not outcome.undecided_gpus or gpu.index in outcome.undecided_gpus)
+        )

@@ -53,21 +53,21 @@ def _verdict(report: Report, gpu: Gpu) -> CardVerdict:
         verdict = Verdict.ERRORS
     elif warnings:
         verdict = Verdict.WARNINGS
-    elif _open_rules(report):
+    elif _open_rules(report, gpu):
         verdict = Verdict.UNDECIDED
     else:
         verdict = Verdict.NOT_JUDGED if why_nothing_was_judged(report) else Verdict.OK
-    text = _describe(report, verdict, dict(zip(_NOUNS.values(), (errors, warnings, infos), strict=True)))
+    text = _describe(report, gpu, verdict, dict(zip(_NOUNS.values(), (errors, warnings, infos), strict=True)))
     return CardVerdict(gpu=gpu, verdict=verdict, errors=errors, warnings=warnings, infos=infos, text=text)
 
 
-def _describe(report: Report, verdict: Verdict, counts: dict[str, int]) -> str:
+def _describe(report: Report, gpu: Gpu, verdict: Verdict, counts: dict[str, int]) -> str:
     parts = [count(number, noun) for noun, number in counts.items() if number]
     if verdict is Verdict.OK:
         parts.insert(0, "ok")
     elif verdict in {Verdict.UNDECIDED, Verdict.NOT_JUDGED}:
         parts.insert(0, "nothing bad found")
-    if open_rules := _open_rules(report):
+    if open_rules := _open_rules(report, gpu):
         parts.append(f"{count(open_rules, 'rule')} undecided")
     if why_nothing_was_judged(report):
         parts.append("GPU code not judged")
@@ -78,8 +78,8 @@ def _describe(report: Report, verdict: Verdict, counts: dict[str, int]) -> str:
     return ", ".join(parts)
 
 
-def _open_rules(report: Report) -> int:
-    return len(report.undecided()) + len(report.with_status(Status.CRASHED))
+def _open_rules(report: Report, gpu: Gpu) -> int:
+    return len(report.undecided(gpu)) + len(report.with_status(Status.CRASHED))
 
 
 def why_nothing_was_judged(report: Report) -> str:

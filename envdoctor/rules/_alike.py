@@ -46,7 +46,7 @@ def judge_alike(
     states = [(gpu, state_of(health_of(gpu))) for gpu in here]
     for gpu, state in states:
         if isinstance(state, Unavailable) and state.absence is Absence.UNREADABLE:
-            yield Undecided(f"{describe([gpu])}: {state.reason}")
+            yield Undecided(f"{describe([gpu])}: {state.reason}", (gpu.index,))
     told = [(gpu, state) for gpu, state in states if state is not None and not isinstance(state, Unavailable)]
     if told and not visible.certain:
         # A finding about a GPU that may be hidden proves nothing.

@@ -74,7 +74,8 @@ def judge_devices(
 def _without_capability(gpus: tuple[Gpu, ...]) -> Iterator[Undecided]:
     for gpu in gpus:
         if not isinstance(gpu.compute_capability, ComputeCapability):
-            yield Undecided(f"compute capability of GPU {gpu.index} ({gpu.name}): {gpu.compute_capability.reason}")
+            reason = f"compute capability of GPU {gpu.index} ({gpu.name}): {gpu.compute_capability.reason}"
+            yield Undecided(reason, (gpu.index,))
 
 
 def _by_number(gpus: tuple[Gpu, ...]) -> list[Gpu]:

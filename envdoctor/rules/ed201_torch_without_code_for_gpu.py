@@ -54,12 +54,12 @@ def torch_without_code_for_gpu(
     def judge(devices: Devices) -> Conclusions:
         code = judge_torch(torch, device_code, Target(compute_capability=devices.compute_capability), kb)
         if code.way is Way.UNKNOWN:
-            yield Undecided(f"whether torch has code for {devices}: {code.reason}")
+            yield Undecided(f"whether torch has code for {devices}: {code.reason}", devices.indices)
         if code.way is not Way.NONE:
             return
         archs = torch.arch_list if isinstance(torch.arch_list, tuple) else ()
         if why := why_unsettled(archs, devices.compute_capability, torch, driver, kb):
-            yield Undecided(f"whether torch has code for {devices}: {why}")
+            yield Undecided(f"whether torch has code for {devices}: {why}", devices.indices)
             return
         wish = TorchWish(
             installed=torch,

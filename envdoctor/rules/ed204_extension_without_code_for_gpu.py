@@ -66,11 +66,12 @@ def extension_without_code_for_gpu(
                 continue
             if extension.unreadable:
                 first = extension.unreadable[0]
-                yield Undecided(f"whether {extension.name} has code: {short_path(first.library)}: {first.unreadable}")
+                reason = f"whether {extension.name} has code: {short_path(first.library)}: {first.unreadable}"
+                yield Undecided(reason, devices.indices)
                 continue
             archs = (entry.arch for one in extension.libraries for group in one.code.containers for entry in group.code)
             if why := why_unsettled(archs, devices.compute_capability, torch, driver, kb):
-                yield Undecided(f"whether {extension.name} has code for {devices}: {why}")
+                yield Undecided(f"whether {extension.name} has code for {devices}: {why}", devices.indices)
                 continue
             newer_ptx = tuple(_name_newer_ptx(extension, target, kb))
             if newer_ptx and driver and _is_too_old_for_torch(driver, torch, kb):

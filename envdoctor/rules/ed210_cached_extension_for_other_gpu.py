@@ -58,7 +58,7 @@ def cached_extension_for_other_gpu(
             if coverage.native:
                 continue
             if code.unreadable:
-                yield Undecided(f"whether {code.library} has code for {devices}: {code.unreadable}")
+                yield Undecided(f"whether {code.library} has code for {devices}: {code.unreadable}", devices.indices)
             elif count(coverage):
                 foreign.append(LibraryCoverage(code=code, coverage=coverage))
         if foreign:

@@ -87,6 +87,15 @@ def test_a_lost_card_leaves_the_code_judged_for_the_one_beside_it() -> None:
     assert "undecided" in summary(report)
 
 
+def test_what_is_left_open_for_one_card_is_told_for_the_others() -> None:
+    cards = healthy_facts(gpus=(a_gpu(index=0), a_gpu(index=1)))
+    lost = Outcome(rule=DRIVER_TOO_OLD, status=Status.UNKNOWN, reasons=("mute",), undecided_gpus=(1,))
+    report = Report(facts=cards, outcomes=(PASSED, lost))
+
+    assert [card.verdict for card in verdicts(report)] == [Verdict.OK, Verdict.UNDECIDED]
+    assert summary(report) == "ok on GPU 0; nothing bad found, 1 rule undecided on GPU 1"
+
+
 def test_every_card_has_its_own_verdict() -> None:
     assert [card.verdict for card in verdicts(EVERYTHING)] == [Verdict.ERRORS, Verdict.WARNINGS]
 

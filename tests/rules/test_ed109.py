@@ -42,7 +42,7 @@ def test_is_silent_where_nvml_has_no_compute_mode() -> None:
 def test_leaves_an_unreadable_mode_undecided() -> None:
     [conclusion] = prohibited_compute_mode.check(gpus=(in_mode(Unavailable("GPU is lost")),))
 
-    assert conclusion == Undecided("GPU 0 (Tesla K40m): GPU is lost")
+    assert conclusion == Undecided("GPU 0 (Tesla K40m): GPU is lost", gpus=(0,))
 
 
 def test_leaves_it_undecided_which_of_different_gpus_is_meant() -> None:

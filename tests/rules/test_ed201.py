@@ -143,7 +143,8 @@ def test_leaves_open_what_neither_list_nor_containers_tell(kb: KnowledgeBase) ->
 
     assert undecided == Undecided(
         "whether torch has code for GPU 0 (NVIDIA GeForce RTX 4090): libtorch_python.so: not an ELF file; "
-        "9 of 909 kernel containers of torch would run"
+        "9 of 909 kernel containers of torch would run",
+        (0,),
     )
 
 
@@ -234,7 +235,9 @@ def test_leaves_open_a_gpu_whose_capability_is_not_known(kb: KnowledgeBase) -> N
     gpu = replace(a_gpu(), compute_capability=Unavailable("NVML_ERROR_NOT_SUPPORTED"))
     [undecided] = torch_without_code_for_gpu.check(torch=a_torch(), gpus=(gpu,), kb=kb)
 
-    assert undecided == Undecided("compute capability of GPU 0 (NVIDIA GeForce RTX 4090): NVML_ERROR_NOT_SUPPORTED")
+    assert undecided == Undecided(
+        "compute capability of GPU 0 (NVIDIA GeForce RTX 4090): NVML_ERROR_NOT_SUPPORTED", (0,)
+    )
 
 
 def test_offers_the_same_release_for_an_old_card(kb: KnowledgeBase) -> None:

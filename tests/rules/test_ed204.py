@@ -220,7 +220,8 @@ def test_leaves_open_what_cannot_be_read(kb: KnowledgeBase) -> None:
     [undecided] = extension_without_code_for_gpu.check(device_code=(library,), gpus=(a_gpu(),), kb=kb)
 
     assert undecided == Undecided(
-        "whether mmcv has code: mmcv/_ext.cpython-310-x86_64-linux-gnu.so: truncated at 0x8000"
+        "whether mmcv has code: mmcv/_ext.cpython-310-x86_64-linux-gnu.so: truncated at 0x8000",
+        (0,),
     )
 
 
