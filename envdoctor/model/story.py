@@ -4,6 +4,7 @@ Paths are text, as they stood on the examined machine.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from envdoctor.model.facts import DeviceCode
 from envdoctor.model.finding import Outcome
@@ -40,6 +41,14 @@ class MissingSymbol:
     holders: tuple[str, ...]  # paths of files that define it and are not asked
 
 
+class LoadedBy(Enum):
+    """What brings a library into every process, or every one that uses torch."""
+
+    PYTHON = "Python"  # it is loaded when the interpreter starts
+    TORCH = "torch"  # `import torch` loads it
+    NOTHING = ""  # it is loaded when somebody asks for it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryStory:
     """The story of one file."""
@@ -51,10 +60,8 @@ class LibraryStory:
     distribution_version: str
     module: str  # the name it is imported by, "" for what is opened by path
     foreign_tag: str  # "cpython-38-x86_64-linux-gnu" where the interpreter passes over it, else ""
-    import_chain: tuple[
-        str, ...
-    ]  # the statements of its package that lead to it; () when none is certain
-    loaded_by_torch: bool  # `import torch` brings it into the process
+    import_chain: tuple[str, ...]  # the statements of its package that lead to it; () when none is certain
+    loaded_by: LoadedBy
     loaded: LoadedLibrary | None  # how the process came to it, None where it is not loaded
     after_torch: bool  # told for a process that has imported torch
     unpredicted: str  # why it cannot be told what the loader will say, "" when it can

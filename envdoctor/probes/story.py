@@ -17,7 +17,7 @@ from envdoctor.errors import ProbeError
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Facts, LibraryRole, Unavailable
 from envdoctor.model.loading import LoadedLibrary, LoadFailure, LoadFault
-from envdoctor.model.story import LibraryStory, MissingSymbol, Namesake, NeededLibrary, Story, VersionNeed
+from envdoctor.model.story import LibraryStory, LoadedBy, MissingSymbol, Namesake, NeededLibrary, Story, VersionNeed
 from envdoctor.probes.demangling import demangle
 from envdoctor.probes.device_code import read_device_code
 from envdoctor.probes.libraries import is_of_nvidia
@@ -129,7 +129,7 @@ class _Teller:
         path = _find_loaded_path(opened.library.path, opening.process)
         needed = tuple(self._describe_needed(name, path, opening) for name in table.needed)
         chain = self._prediction.chains.find(opened.module, opened.library.path, names)
-        is_of_torch = self._is_of_torch(opened)
+        loaded_by = self._loaded_by(opened)
         return LibraryStory(
             path=opened.library.path,
             place=opened.library.place,
@@ -138,8 +138,8 @@ class _Teller:
             distribution_version=version if isinstance(version, str) else "",
             module=opened.module,
             foreign_tag=self._foreign_tag(opened),
-            import_chain=() if is_of_torch else chain.statements,
-            loaded_by_torch=is_of_torch,
+            import_chain=chain.statements if loaded_by is LoadedBy.NOTHING else (),
+            loaded_by=loaded_by,
             loaded=next((loaded for loaded in opening.process.loaded if loaded.path == path), None),
             after_torch=self._prediction.process_of(opened) is self._prediction.processes.after_torch,
             unpredicted=unpredicted,
@@ -168,10 +168,12 @@ class _Teller:
 
     # --- opening it --------------------------------------------------------------------------------------------
 
-    def _is_of_torch(self, opened: OpenedLibrary) -> bool:
-        """Tell whether `import torch` brings a library into the process."""
+    def _loaded_by(self, opened: OpenedLibrary) -> LoadedBy:
         alone, after = self._prediction.processes.alone, self._prediction.processes.after_torch
-        return after is not None and os.path.realpath(opened.library.path) in _paths_of(after) - _paths_of(alone)
+        real = os.path.realpath(opened.library.path)
+        if real in _paths_of(alone):
+            return LoadedBy.PYTHON
+        return LoadedBy.TORCH if after and real in _paths_of(after) else LoadedBy.NOTHING
 
     def _why_unpredicted(self, opened: OpenedLibrary) -> str:
         failure, torch = self._prediction.processes.torch_failure, self._installation.torch
@@ -183,7 +185,7 @@ class _Teller:
     def _open(self, opened: OpenedLibrary, *, is_asked: bool) -> _Opening:
         processes, path = self._prediction.processes, opened.library.path
         process = self._prediction.process_of(opened)
-        if self._is_of_torch(opened):
+        if self._loaded_by(opened) is LoadedBy.TORCH:
             return _Opening(process, _paths_of(processes.alone), None)
         before = _paths_of(process)
         if not is_asked:

@@ -12,7 +12,16 @@ from envdoctor.model.codec import to_json
 from envdoctor.model.facts import DeviceCode
 from envdoctor.model.finding import Outcome, Severity
 from envdoctor.model.loading import LoadedLibrary, LoadFailure
-from envdoctor.model.story import Explanation, LibraryStory, MissingSymbol, Namesake, NeededLibrary, Story, VersionNeed
+from envdoctor.model.story import (
+    Explanation,
+    LibraryStory,
+    LoadedBy,
+    MissingSymbol,
+    Namesake,
+    NeededLibrary,
+    Story,
+    VersionNeed,
+)
 from envdoctor.render import RenderOptions, printable
 from envdoctor.render._lines import BLANK, Line, wrap, write
 from envdoctor.render._summary import count
@@ -73,9 +82,10 @@ class _Page:
         when = "after `import torch`" if library.after_torch else "in a Python that has loaded nothing else"
         if library.foreign_tag:
             yield from self._field("Python", f"passes it over: its name is tagged {library.foreign_tag}", _BAD)
-        if library.loaded_by_torch:
+        if library.loaded_by is not LoadedBy.NOTHING:
             origin = f": {self._origin(library.loaded)}" if library.loaded else ""
-            yield from self._field("loader", f"loads it when torch is imported{origin}", _GOOD)
+            event = "torch is imported" if library.loaded_by is LoadedBy.TORCH else "Python starts"
+            yield from self._field("loader", f"loads it when {event}{origin}", _GOOD)
         elif library.unpredicted:
             yield from self._field("loader", f"is not asked: {library.unpredicted}", _BAD)
         elif library.failure is None:

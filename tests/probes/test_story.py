@@ -12,7 +12,7 @@ from envdoctor import kb
 from envdoctor.errors import ProbeError, UnknownLibraryError
 from envdoctor.model.facts import Facts, Unavailable
 from envdoctor.model.loading import LoadedLibrary, LoadFault
-from envdoctor.model.story import LibraryStory, MissingSymbol, NeededLibrary, Story
+from envdoctor.model.story import LibraryStory, LoadedBy, MissingSymbol, NeededLibrary, Story
 from envdoctor.probes.loader import find_loader
 from envdoctor.probes.story import find_story
 from tests.builders import an_environment, variables
@@ -76,7 +76,7 @@ def test_torch_is_its_extension_module(venv: Venv) -> None:
 
     story = library(venv, "torch")
 
-    assert (story.module, story.loaded_by_torch, story.failure) == ("torch._C", True, None)
+    assert (story.module, story.loaded_by, story.failure) == ("torch._C", LoadedBy.TORCH, None)
     assert needs(story, "libtorch.so").taken == LoadedLibrary(
         name="libtorch.so", path=str(torch), found_through="RUNPATH", folder=f"{torch.parent}/", needed_by=story.path
     )
@@ -117,6 +117,7 @@ def test_a_library_of_the_system_is_the_one_that_the_loader_finds(venv: Venv) ->
     story = library(venv, "libc.so.6")
 
     assert Path(story.real_path).name.startswith("libc")
+    assert story.loaded_by is LoadedBy.PYTHON
     assert story.loaded is not None
     assert story.loaded.path == story.path
 
