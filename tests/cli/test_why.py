@@ -111,6 +111,15 @@ def test_every_kind_of_story_fits_the_schema(venv: Venv, tmp_path: Path) -> None
         assert document(venv, asked)["asked"] == asked
 
 
+def test_a_torch_that_fails_is_told_with_its_rule(venv: Venv, tmp_path: Path) -> None:
+    gone = build_library(tmp_path / "libgone.so.1")
+    torch = venv.torch(needs=(gone,))
+    build_library(venv.package("x") / f"_C{SUFFIX}", init("_C"), needs=(torch,))
+
+    assert [finding["code"] for finding in document(venv, "torch")["findings"]] == ["ED301"]
+    assert "  loader       is not asked: `import torch` comes first, and fails:" in text(venv, "x").splitlines()
+
+
 def test_a_terminal_sequence_in_a_name_is_shown_escaped(venv: Venv, tmp_path: Path) -> None:
     path = build_library(tmp_path / "lib\x1b[31mred.so")
 
