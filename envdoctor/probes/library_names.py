@@ -39,7 +39,7 @@ class LibraryNames:
             self._find_by_stem,
             self._find_by_distribution,
         )
-        found = next(filter(None, (tuple(dict.fromkeys(way(asked))) for way in ways)), ())
+        found = next(filter(None, (tuple(_distinct(way(asked))) for way in ways)), ())
         if not found:
             raise UnknownLibraryError(self._describe_absence(asked))
         return tuple(map(self._open, found))
@@ -167,6 +167,15 @@ class LibraryNames:
         near = difflib.get_close_matches(asked, known, n=_SHOWN_NAMES, cutoff=0.5)
         hint = f"; near names are {', '.join(f'`{name}`' for name in near)}" if near else ""
         return f"no library or module of this environment is called `{asked}`{hint}"
+
+
+def _distinct(libraries: Iterable[Library]) -> Iterator[Library]:
+    """Take every file once, by its first name."""
+    seen = set()
+    for library in libraries:
+        if (real := os.path.realpath(library.path)) not in seen:
+            seen.add(real)
+            yield library
 
 
 def _is_compiled(located: Located) -> bool:

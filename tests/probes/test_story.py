@@ -114,8 +114,10 @@ def test_a_file_outside_of_the_environment_is_opened_by_its_path(venv: Venv, tmp
 
 
 def test_a_library_of_the_system_is_the_one_that_the_loader_finds(venv: Venv) -> None:
-    story = library(venv, "libc.so.6")
+    told = tell(venv, "libc.so.6")
 
+    story = told.library
+    assert story.real_path not in {os.path.realpath(namesake.path) for namesake in told.namesakes}
     assert Path(story.real_path).name.startswith("libc")
     assert story.loaded_by is LoadedBy.PYTHON
     assert story.loaded is not None
