@@ -25,7 +25,7 @@ _MOST_SOURCES = 4000  # of all packages that are asked about
 _DEEPEST_CALL = 3
 
 # Calls that open libraries, or change how later ones are opened (`sys.setdlopenflags`).
-_OPENING = frozenset({"CDLL", "PyDLL", "LoadLibrary", "load_library", "add_dll_directory", "dlopen", "setdlopenflags"})
+_OPENING = frozenset({"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "setdlopenflags"})
 _PRELOADING = "preload"
 
 # What distributions install beside their packages by mistake.

@@ -13,6 +13,10 @@ from envdoctor.kb.tables import LoadEffect
         ("/venv/lib/python3.10/site-packages/xformers/_C.so", LoadEffect.GOES_ON),
         ("onnxruntime/capi/libonnxruntime_providers_cuda.so", LoadEffect.LAZY),
         ("bitsandbytes/libbitsandbytes_cuda118.so", LoadEffect.VARIANT),
+        ("open3d/cpu/pybind.cpython-310-x86_64-linux-gnu.so", LoadEffect.IMPORT_FAILS),
+        ("open3d/pybind.cpython-311-x86_64-linux-gnu.so", LoadEffect.IMPORT_FAILS),
+        ("open3d/cuda/pybind.cpython-310-x86_64-linux-gnu.so", LoadEffect.VARIANT),
+        ("open3d/open3d_tf_ops.so", LoadEffect.VARIANT),
     ],
 )
 def test_a_library_is_known_by_the_end_of_its_path(kb: KnowledgeBase, library: str, effect: LoadEffect) -> None:

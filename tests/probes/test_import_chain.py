@@ -265,7 +265,6 @@ bootstrap()
         "ctypes.cdll.LoadLibrary(path)",
         "from ctypes import CDLL; CDLL(path)",
         "torch.ops.load_library(path)",
-        "os.add_dll_directory(path)",
         "sys.setdlopenflags(flags)",
         "_preload_libraries()",
         "try: ctypes.CDLL(path)\nexcept OSError: pass",
@@ -276,6 +275,12 @@ def test_statements_that_open_libraries_are_named(statement: str, importing: str
     package(tmp_path, f"{statement}\n{importing}")
 
     assert len(find(tmp_path, "x._C").preloads) == 1
+
+
+def test_what_only_windows_has_opens_nothing(tmp_path: Path) -> None:
+    package(tmp_path, "if sys.platform == 'win32': os.add_dll_directory(path)\nfrom . import _C")
+
+    assert find(tmp_path, "x._C").preloads == ()
 
 
 def test_another_distribution_may_open_the_libraries(tmp_path: Path) -> None:
