@@ -128,8 +128,9 @@ class _Teller:
         table = _read_table(opened.library.path)
         path = _find_loaded_path(opened.library.path, opening.process)
         needed = tuple(self._describe_needed(name, path, opening) for name in table.needed)
-        chain = self._prediction.chains.find(opened.module, opened.library.path, names)
         loaded_by = self._loaded_by(opened)
+        is_imported = opened.module and loaded_by is LoadedBy.NOTHING
+        find_chain = self._prediction.chains.find
         return LibraryStory(
             path=opened.library.path,
             place=opened.library.place,
@@ -138,7 +139,7 @@ class _Teller:
             distribution_version=version if isinstance(version, str) else "",
             module=opened.module,
             foreign_tag=self._foreign_tag(opened),
-            import_chain=chain.statements if loaded_by is LoadedBy.NOTHING else (),
+            import_chain=find_chain(opened.module, opened.library.path, names).statements if is_imported else (),
             loaded_by=loaded_by,
             loaded=next((loaded for loaded in opening.process.loaded if loaded.path == path), None),
             after_torch=self._prediction.process_of(opened) is self._prediction.processes.after_torch,
