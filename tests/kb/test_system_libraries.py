@@ -17,6 +17,7 @@ from envdoctor.kb import KnowledgeBase
         ("libsndfile.so.1", "libsndfile1"),
         ("libOpenCL.so.1", "ocl-icd-libopencl1"),
         ("libmpi.so.40", "libopenmpi3"),
+        ("libodbc.so.2", "libodbc2"),
     ],
 )
 def test_a_library_is_found_by_its_soname(kb: KnowledgeBase, library: str, package: str) -> None:
