@@ -33,25 +33,26 @@ class Override:
 # What LD_LIBRARY_PATH and LD_PRELOAD bring was put there by somebody; the other places are the environment's own.
 FORCED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
 
-_TORCH_LIBRARY = re.compile(r"lib(torch|c10|caffe2|ATen|shm\.so|THC?\.so)")
-_DRIVER_LIBRARY = re.compile(r"lib(cuda|nvcuvid|nvidia-[\w-]+|nvoptix)\.so")
-_CUDA_LIBRARY = re.compile(
+# They are compiled when a failure is there to be told apart.
+_TORCH_LIBRARY = r"lib(torch|c10|caffe2|ATen|shm\.so|THC?\.so)"
+_DRIVER_LIBRARY = r"lib(cuda|nvcuvid|nvidia-[\w-]+|nvoptix)\.so"
+_CUDA_LIBRARY = (
     r"lib(cudart|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|cusparseLt|cudnn\w*|cutensor\w*|cupti"
     r"|cufile\w*|nccl|nvrtc|nvrtc-builtins|nvJitLink|nvjpeg|nvToolsExt|nvshmem\w*|nvinfer\w*|nvonnxparser|nppc|npp[iv]\w*"
     r"|nvblas)\.so"
 )
-_PYTHON_LIBRARY = re.compile(r"libpython(\d+\.\d+)\w*\.so")
+_PYTHON_LIBRARY = r"libpython(\d+\.\d+)\w*\.so"
 # As auditwheel and torch's own builds name what they put into a wheel.
-_OWN_PART = re.compile(r"[-.][0-9a-f]{8}\.(so|\d)")
+_OWN_PART = r"[-.][0-9a-f]{8}\.(so|\d)"
 
-_SYSTEM_VERSION = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC|GOMP|OMP|GFORTRAN|LIBATOMIC)_")
-_PYTHON_SYMBOL = re.compile(r"_?Py[A-Z_]")
+_SYSTEM_VERSION = r"(GLIBC|GLIBCXX|CXXABI|GCC|GOMP|OMP|GFORTRAN|LIBATOMIC)_"
+_PYTHON_SYMBOL = r"_?Py[A-Z_]"
 # A name in a namespace of torch: not one that only takes a thing of torch, as an operator of a project's own does.
-_TORCH_SYMBOL = re.compile(
+_TORCH_SYMBOL = (
     r"_Z(?:T[ISVT]|Tc?(?:hn?\d+_|vn?\d+_n?\d+_)+|GV|GR)?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)(?=[\dCDEILSc-z])"
     r"|aoti_torch_|torch_[a-z]|THP[A-Z]|THC[A-Z]\w+_"
 )
-_CUDA_SYMBOL = re.compile(
+_CUDA_SYMBOL = (
     r"(?:__)?(?:cuda[A-Z]|cu[A-Z][a-z]|cublas|cudnn|cufft|cusparse|cusolver|curand|cutensor|cupti|nccl[A-Z]"
     r"|nvrtc|nvJitLink|nvtx|nvshmem)"
 )
@@ -87,34 +88,34 @@ def find_override(failure: LoadFailure, loader: Loader) -> Override | None:
 
 def is_torch_library(name: str) -> bool:
     """Tell whether a library is a part of torch, by its name."""
-    return _TORCH_LIBRARY.match(name) is not None
+    return re.match(_TORCH_LIBRARY, name) is not None
 
 
 def is_cuda_library(name: str) -> bool:
     """Tell whether a library comes with CUDA, or is another one of NVIDIA's for it."""
-    return _CUDA_LIBRARY.match(name) is not None
+    return re.match(_CUDA_LIBRARY, name) is not None
 
 
 def is_torch_symbol(name: str) -> bool:
     """Tell whether torch would define a symbol."""
-    return _TORCH_SYMBOL.match(name) is not None
+    return re.match(_TORCH_SYMBOL, name) is not None
 
 
 def is_part_of_wheel(name: str) -> bool:
     """Tell whether a library is one that a wheel brings along under a name of its own."""
-    return _OWN_PART.search(name) is not None
+    return re.search(_OWN_PART, name) is not None
 
 
 def python_of(name: str) -> str:
     """Return the version of Python that a library is, ``3.8``; "" for others."""
-    match = _PYTHON_LIBRARY.match(name)
+    match = re.match(_PYTHON_LIBRARY, name)
     return match[1] if match else ""
 
 
 def _cause_of_library(name: str) -> Cause:
     if python_of(name):
         return Cause.OTHER_PYTHON
-    if _DRIVER_LIBRARY.match(name):
+    if re.match(_DRIVER_LIBRARY, name):
         return Cause.DRIVER
     if is_torch_library(name) or is_cuda_library(name):
         return Cause.CUDA_OR_TORCH
@@ -122,7 +123,7 @@ def _cause_of_library(name: str) -> Cause:
 
 
 def _cause_of_version(name: str) -> Cause:
-    if _SYSTEM_VERSION.match(name):
+    if re.match(_SYSTEM_VERSION, name):
         return Cause.OLD_SYSTEM
     return Cause.CUDA_OR_TORCH if is_cuda_library(name) else Cause.OTHER
 
@@ -134,6 +135,6 @@ def _cause_of_symbol(failure: LoadFailure) -> Cause:
         return Cause.OTHER_TORCH
     if failure.symbol_version:
         return _cause_of_version(failure.symbol_version)
-    if _PYTHON_SYMBOL.match(failure.name):
+    if re.match(_PYTHON_SYMBOL, failure.name):
         return Cause.OTHER_PYTHON
-    return Cause.CUDA_OR_TORCH if _CUDA_SYMBOL.match(failure.name) else Cause.OTHER
+    return Cause.CUDA_OR_TORCH if re.match(_CUDA_SYMBOL, failure.name) else Cause.OTHER

@@ -4,13 +4,12 @@ import posixpath
 import re
 import shlex
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
 from envdoctor.kb.torch_choice import COMPANIONS, pip_install
 from envdoctor.model.facts import Distribution, TorchFlavour
 from envdoctor.model.finding import Remedy
 from envdoctor.model.loading import LoadedLibrary, LoadFailure
+from envdoctor.model.requirements import Demand, read_demand
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._load_causes import FORCED, Cause, python_of
 from envdoctor.rules._load_scene import Scene
@@ -143,23 +142,20 @@ def _find_pin(library: str, scene: Scene) -> str | None:
     stem = next((stem for stem in _NVIDIA_WHEELS if library.startswith(f"lib{stem}")), None)
     if stem is None:
         return None
-    wanted = re.compile(rf"{_NVIDIA_WHEELS[stem]}(-cu\d+)?")
+    wanted = re.compile(rf"{_NVIDIA_WHEELS[stem]}(-cu\d+)?(?![\w-])")
     for owner in _PINNED_BY:
-        for requirement in _requirements_of(owner, scene):
-            if wanted.fullmatch(requirement.name) and requirement.specifier:
-                return f"{requirement.name}{requirement.specifier}"
+        requires = next((each.requires for each in _find(owner, scene)), ())
+        for text in filter(wanted.match, requires):
+            demand = _read(text, scene)
+            if demand and demand.specifier:
+                return str(demand)
     return None
 
 
-def _requirements_of(name: str, scene: Scene) -> list[Requirement]:
-    texts = next((each.requires for each in _find(name, scene)), ())
-    return [requirement for text in texts if (requirement := _read(text))]
-
-
-def _read(text: str) -> Requirement | None:
+def _read(text: str, scene: Scene) -> Demand | None:
     try:
-        return Requirement(text)
-    except InvalidRequirement:  # it pins nothing
+        return read_demand(text, scene.environment, with_extras=True)
+    except ValueError:  # it pins nothing
         return None
 
 
