@@ -29,10 +29,16 @@ def find_old_cudnn(loader: Loader, torch: TorchBuild | None) -> OldCudnn | None:
     for library in loader.overridden:
         if not _MAIN_CUDNN.match(library.taken.name) or not _is_forced(library):
             continue
-        compiled = torch.cudnn_version if torch and isinstance(torch.cudnn_version, str) else library.own_version
+        compiled = _compiled_version(torch, library)
         if _refuses(library.taken_version, compiled):
             return OldCudnn(library, library.taken_version, compiled)
     return None
+
+
+def _compiled_version(torch: TorchBuild | None, library: OverriddenLibrary) -> str:
+    """Return the more exact one: the name of a file of torch's own may say no more than ``8``."""
+    known = torch.cudnn_version if torch and isinstance(torch.cudnn_version, str) else ""
+    return max(known, library.own_version, key=lambda version: len(_numbers(version)))
 
 
 def _refuses(runtime: str, compiled: str) -> bool:

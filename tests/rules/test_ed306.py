@@ -114,6 +114,14 @@ def test_torch_tells_best_what_it_was_compiled_with(kb: KnowledgeBase) -> None:
     assert judge(kb, a_loader(overridden=(cudnn,)), cudnn_version="8.9.2")
 
 
+def test_the_more_exact_version_of_a_cudnn_counts(kb: KnowledgeBase) -> None:
+    """The file in torch/lib is called libcudnn.so.8, and that is all that its name tells."""
+    cudnn = an_overridden_library("libcudnn.so.8", "8.2.4", "8.7.0")
+    [finding] = judge(kb, a_loader(overridden=(cudnn,)), cudnn_version="8")
+
+    assert finding.message == "LD_LIBRARY_PATH brings cuDNN 8.2.4, and torch, compiled with 8.7.0, refuses it"
+
+
 @pytest.mark.parametrize(("runtime", "compiled"), [("8.9.7", "8.7.0"), ("8.7.1", "8.7.3"), ("", "8.7.0"), ("8.2", "")])
 def test_cudnn_that_torch_takes_or_that_does_not_tell_is_no_error(
     kb: KnowledgeBase, runtime: str, compiled: str
