@@ -36,9 +36,9 @@ def find_old_cudnn(loader: Loader, torch: TorchBuild | None) -> OldCudnn | None:
 
 
 def _compiled_version(torch: TorchBuild | None, library: OverriddenLibrary) -> str:
-    """Return the more exact one: the name of a file of torch's own may say no more than ``8``."""
-    known = torch.cudnn_version if torch and isinstance(torch.cudnn_version, str) else ""
-    return max(known, library.own_version, key=lambda version: len(_numbers(version)))
+    """Return what torch tells, unless it is no more than the ``8`` in the name of a file of its own."""
+    told = torch.cudnn_version if torch and isinstance(torch.cudnn_version, str) else ""
+    return told if len(_numbers(told)) > 1 else library.own_version
 
 
 def _refuses(runtime: str, compiled: str) -> bool:

@@ -114,7 +114,7 @@ def test_torch_tells_best_what_it_was_compiled_with(kb: KnowledgeBase) -> None:
     assert judge(kb, a_loader(overridden=(cudnn,)), cudnn_version="8.9.2")
 
 
-def test_the_more_exact_version_of_a_cudnn_counts(kb: KnowledgeBase) -> None:
+def test_a_major_version_of_cudnn_is_not_all_that_is_known(kb: KnowledgeBase) -> None:
     """The file in torch/lib is called libcudnn.so.8, and that is all that its name tells."""
     cudnn = an_overridden_library("libcudnn.so.8", "8.2.4", "8.7.0")
     [finding] = judge(kb, a_loader(overridden=(cudnn,)), cudnn_version="8")
