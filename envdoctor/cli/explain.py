@@ -48,8 +48,8 @@ def _find(what: str) -> Rules:
             return rules
         if " " in what.strip():
             raise UnknownRuleError(
-                "no error message that envdoctor knows is in this text: it knows those about the driver, the GPUs and "
-                "the code for them; `envdoctor check` looks at the environment itself"
+                "no error message that envdoctor knows is in this text: it knows those about the driver, the GPUs, the "
+                "code for them, packages and libraries; `envdoctor check` looks at the environment itself"
             ) from None
         raise
 
