@@ -23,7 +23,7 @@ def find_origin(distribution: str, scene: Scene) -> str:
 def find_origin_of_symbols(failure: LoadFailure, scene: Scene) -> str:
     """Name the releases of torch that have what is missing; "" when nothing tells, or the installed one is among them.
 
-    Of a minor release they may not hold for every patch: 1.8.1 dropped a function that 1.8.0 had.
+    Of a minor release they may not hold for every patch: 1.8.1 lacks one function of 1.8.0.
     """
     releases = scene.kb.find_torch_releases(failure.undefined or (failure.name,))
     installed = scene.torch.version if scene.torch else ""

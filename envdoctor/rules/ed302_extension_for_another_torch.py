@@ -32,9 +32,8 @@ def extension_for_another_torch(
     metadata of the package, by the name of its wheel, and by the symbols themselves.
 
     ## Why it happens
-    The C++ interface of torch changes with every minor release, and at times with a patch (1.8.0 to 1.8.1). torch was
-    replaced by another install, the wheel was chosen for another torch, or pip took a wheel that it had built earlier
-    from its cache.
+    The C++ interface of torch changes with every minor release. torch was replaced by another install, the wheel was
+    chosen for another torch, or pip took a wheel that it had built earlier from its cache.
 
     ## How to fix it
     Install the wheel for exactly this torch and CUDA. Or build it anew beside this torch: without build isolation,
