@@ -26,6 +26,16 @@ def test_a_library_is_known_by_the_end_of_its_path(kb: KnowledgeBase, library: s
     assert row.effect is effect
 
 
+def test_torchaudio_opens_what_its_module_needs(kb: KnowledgeBase) -> None:
+    module = kb.load_effect("torchaudio/lib/_torchaudio.so", "2.8.0")
+    needed = kb.load_effect("torchaudio/lib/libtorchaudio.so", "2.8.0")
+
+    assert module is not None
+    assert module.effect is LoadEffect.VARIANT
+    assert needed is not None
+    assert needed.effect is LoadEffect.IMPORT_FAILS
+
+
 @pytest.mark.parametrize("library", ["numpy/core/_multiarray_umath.so", "my_xformers/_C.so", "xformers/_C.pyi", ""])
 def test_nothing_is_known_of_other_libraries(kb: KnowledgeBase, library: str) -> None:
     assert kb.load_effect(library) is None
