@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.hollow import TORCH_2_7, TORCH_2_13_CPU, unpack
+from tests.hollow import TORCH_1_10, TORCH_2_7, TORCH_2_13_CPU, unpack
 
 Finding = dict[str, Any]
 Files = dict[str, str]
@@ -111,6 +111,63 @@ def test_onnxruntime_over_onnxruntime_gpu(cuda_torch: Path) -> None:
 
     assert list(found) == ["ED405"]
     assert found["ED405"]["evidence"] == [{"source": module, "value": "is that of onnxruntime"}]
+
+
+def test_mmcv_over_mmcv_full(cuda_torch: Path) -> None:
+    """https://github.com/weiyithu/SurroundOcc/issues/56: whoever uninstalls one of them takes `mmcv._ext` along."""
+    install(cuda_torch, "mmcv-full", "1.4.0", {"mmcv/runner.py": "of 1.4", "mmcv/_ext.so": "with CUDA"})
+    install(cuda_torch, "mmcv", "1.7.1", {"mmcv/runner.py": "of 1.7"})
+
+    found = check(cuda_torch)
+
+    assert list(found) == ["ED405"]
+    assert "uninstall mmcv and mmcv-full together" in found["ED405"]["remedy"]["summary"]
+
+
+def test_torchvision_for_another_cuda_than_an_old_torch(tmp_path: Path) -> None:
+    """https://github.com/zylo117/Yet-Another-EfficientDet-Pytorch/issues/696, with the numbers of that torch."""
+    site_packages = unpack(TORCH_1_10, tmp_path / "lib" / "python3.7" / "site-packages")
+    version = site_packages / "torch" / "version.py"
+    version.write_text("__version__ = '1.4.0+cu92'\ncuda = '9.2'\n")
+    for metadata in site_packages.glob("torch-*.dist-info"):
+        metadata.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 1.4.0+cu92\n")
+        metadata.rename(metadata.with_name("torch-1.4.0+cu92.dist-info"))
+    install(
+        site_packages,
+        "torchvision",
+        "0.5.0",
+        {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.5.0'\ncuda = '10.1'\n"},
+        metadata="Requires-Dist: torch (==1.4.0)\n",
+    )
+    found = check(site_packages)
+
+    assert list(found) == ["ED403"]
+    assert "torchvision==0.5.0+cu92" in found["ED403"]["remedy"]["commands"][0]
+
+
+@pytest.mark.parametrize(
+    ("built_for", "code", "message"),
+    [
+        ("2.13.0+cu130", "ED403", "xformers 0.0.28 is built for CUDA 13.0 beside torch 2.13.0+cpu"),
+        ("2.0.0+cu118", "ED401", "xformers 0.0.28 is made for torch 2.0.0"),
+    ],
+)
+def test_xformers_that_was_built_for_another_torch(built_for: str, code: str, message: str, cpu_torch: Path) -> None:
+    """https://github.com/open-mmlab/PIA/issues/30, AUTOMATIC1111/stable-diffusion-webui/issues/11395"""
+    cuda = {"cu130": 1300, "cu118": 1108}[built_for.partition("+")[2]]
+    build = {"version": {"cuda": cuda, "torch": built_for, "python": "3.11.7"}, "env": {}}
+    release = built_for.partition("+")[0]
+    install(
+        cpu_torch,
+        "xformers",
+        "0.0.28",
+        {"xformers/__init__.py": "", "xformers/cpp_lib.json": json.dumps(build)},
+        metadata=f"Requires-Dist: numpy\nRequires-Dist: torch=={release}\n",
+    )
+    found = check(cpu_torch)
+
+    assert code in found
+    assert found[code]["message"].startswith(message)
 
 
 def test_jax_beside_a_torch_with_an_older_cudnn(cuda_torch: Path) -> None:
