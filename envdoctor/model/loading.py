@@ -53,6 +53,7 @@ class LoadWay(Enum):
     WITH_PACKAGE = "with its package"  # importing its package imports it, unconditionally: `import_chain` shows it
     PERHAPS = "perhaps"  # from a function, under a condition, or from nowhere that can be told
     LAZY = "lazily"  # opened by name when first used (kb/load_effects.toml)
+    CACHED = "from torch's cache"  # torch compiled it, and imports it when a job calls torch.utils.cpp_extension.load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
