@@ -392,6 +392,19 @@ def a_failed_load(failure: LoadFailure, **changes: Any) -> FailedLoad:
     return replace(failed, **changes)
 
 
+def a_failed_load_from_the_cache(failure: LoadFailure) -> FailedLoad:
+    """The extension of nvdiffrast, which torch compiled for itself."""
+    library = "/home/user/.cache/torch_extensions/py310_cu124/nvdiffrast_plugin/nvdiffrast_plugin.so"
+    return a_failed_load(
+        failure,
+        library=library,
+        module="nvdiffrast_plugin",
+        distribution="",
+        way=LoadWay.CACHED,
+        import_chain=(),
+    )
+
+
 def a_missing_library(name: str = "libcudart.so.11.0", **changes: Any) -> LoadFailure:
     """No folder that is searched has the library."""
     failure = LoadFailure(

@@ -27,8 +27,10 @@ class Plan:
     deep: bool = False  # also read NVIDIA's libraries, and look for device code outside the fatbin sections
 
 
-def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
+def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] = lambda: None) -> "Facts":
     """Run every probe; what one cannot find out becomes `Unavailable` and leaves the others standing.
+
+    *meanwhile* is done while there is nothing to do but to wait.
 
     Raises:
         EnvironmentNotFoundError: there is no environment where *plan* says there is one.
@@ -59,6 +61,7 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         torch_build,
         triton,
     )
+    from envdoctor.probes.errand import Errand
 
     named = named_gpus.find_named_gpus(plan.gpus, kb)
     examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
@@ -73,13 +76,22 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
         torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
         jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
         found = library_files.find_libraries(examined, torch)
+        # The loader takes as long as everything else, and needs no more than this.
         installation = loader.Installation(
             environment=examined,
             distributions=() if isinstance(installed, Unavailable) else installed,
             torch=torch,
             libraries=found,
             variables=variables,
+            jit_libraries=tuple(jit_cache.find_jit_libraries(jit_extensions, torch)),
         )
+        errand = Errand(
+            lambda: Facts(
+                loader=_attempt(lambda: loader.find_loader(installation, kb)),
+                foreign_modules=_attempt(lambda: loader.find_foreign(installation)),
+            )
+        )
+        running.callback(errand.stop)
         device_code = _attempt(
             lambda: (
                 *libraries.find_device_code(found, installed, torch, deep=plan.deep),
@@ -97,8 +109,6 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
             contested_folders=_attempt(lambda: contested_files.find_contested_folders(installed)),
             cupy=_attempt(lambda: cupy.read_cupy_build(examined, installed)),
             device_code=device_code,
-            loader=_attempt(lambda: loader.find_loader(installation, kb)),
-            foreign_modules=_attempt(lambda: loader.find_foreign(installation)),
             cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
             jit_extensions=jit_extensions,
             damaged_installations=_attempt(lambda: records.find_damaged_installations(installed)),
@@ -108,6 +118,13 @@ def collect(plan: Plan, kb: "KnowledgeBase") -> "Facts":
             host=machine,
             variables=variables,
             toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
+        )
+        meanwhile()
+        late = _attempt(errand.finish)
+        facts = replace(
+            facts,
+            loader=late if isinstance(late, Unavailable) else late.loader,
+            foreign_modules=late if isinstance(late, Unavailable) else late.foreign_modules,
         )
         if inquiry is None:
             nowhere = Unavailable(_NOT_HERE, Absence.NOT_APPLICABLE)

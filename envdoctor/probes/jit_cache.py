@@ -36,6 +36,8 @@ _GENCODE = re.compile(r"(?:-gencode=)?arch=[^,]*,code=(.*)")
 _ARCH = re.compile(r"\b(?:sm|compute)_\d{2,3}[af]?\b")
 _TORCH_INCLUDE = re.compile(r"(?:-I)?(.*/torch/include)")
 _DEFAULT_TARGET = re.compile(r"^default (\S+)$", re.MULTILINE)
+_SOURCE = re.compile(r"^build .*?: \w*compile (.+)$", re.MULTILINE)
+_ESCAPED = re.compile(r"\$(.)")  # in paths that ninja reads
 
 
 def find_jit_extensions(
@@ -52,6 +54,23 @@ def find_jit_extensions(
     if not found:
         return Unavailable(f"torch keeps no compiled extension of this Python in `{root}`", Absence.NOT_APPLICABLE)
     return tuple(found)
+
+
+def find_jit_libraries(
+    extensions: tuple[JitExtension, ...] | Unavailable, torch: TorchBuild | Unavailable
+) -> Iterator[str]:
+    """Find the libraries that torch would import from its cache as they are, by path.
+
+    Before each import it has ninja compile what is out of date: everything where a flag changed, and so where the
+    headers were those of another torch; or what is older than its sources. Sources that are gone cannot be asked for.
+    While somebody compiles, nothing is certain.
+    """
+    if isinstance(extensions, Unavailable) or isinstance(torch, Unavailable):
+        return
+    for extension in extensions:
+        is_idle = extension.lock_age_seconds is None
+        if extension.library and is_idle and _is_of(extension, torch) and _is_up_to_date(extension):
+            yield extension.library
 
 
 def read_jit_device_code(extensions: tuple[JitExtension, ...] | Unavailable, *, deep: bool) -> Iterator[DeviceCode]:
@@ -122,6 +141,23 @@ def _find_library(folder: Path, build: str) -> str:
     target = _DEFAULT_TARGET.search(build)
     candidates = [folder / target[1]] if target else find_files(folder, "*.so")
     return next((str(library) for library in candidates if os.path.isfile(library)), "")
+
+
+def _is_of(extension: JitExtension, torch: TorchBuild) -> bool:
+    try:
+        return os.path.samefile(extension.torch_include, os.path.join(torch.root, "include"))
+    except OSError:  # that torch is gone
+        return False
+
+
+def _is_up_to_date(extension: JitExtension) -> bool:
+    build = _read_build_file(Path(extension.folder, _BUILD_FILE))
+    sources = (_ESCAPED.sub(r"\1", source) for source in _SOURCE.findall(build))
+    try:
+        built = os.stat(extension.library).st_mtime
+        return all(os.stat(os.path.join(extension.folder, source)).st_mtime <= built for source in sources)
+    except OSError:
+        return False
 
 
 def _age(path: Path) -> float | None:

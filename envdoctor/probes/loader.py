@@ -47,6 +47,7 @@ class Installation:
     torch: TorchBuild | Unavailable
     libraries: LibraryFiles
     variables: tuple[Variable, ...]
+    jit_libraries: tuple[str, ...] = ()  # that torch would import from its cache
 
 
 def find_foreign(installation: Installation) -> tuple[ForeignModule, ...]:
@@ -105,7 +106,8 @@ class Prediction:
         """The choice among the libraries of the environment."""
         found, torch = self.installation.libraries, self.installation.torch
         variants = choose_variants(found, self.installation.distributions, torch, self.installation.variables)
-        return Selection(self.installation.environment, torch, found, variants, self.processes.alone, self.kb)
+        environment, jit_libraries = self.installation.environment, self.installation.jit_libraries
+        return Selection(environment, torch, found, variants, self.processes.alone, self.kb, jit_libraries)
 
     # --- asking ------------------------------------------------------------------------------------------------
 
@@ -156,7 +158,7 @@ class Prediction:
         return frozenset(each.name for each in distributions if any(map(_REQUIRES_TORCH.match, each.requires)))
 
     def _owner(self, opened: OpenedLibrary) -> str:
-        return self.owners.owner_of(opened.library)
+        return "" if opened.is_cached else self.owners.owner_of(opened.library)
 
     @cached_property
     def owners(self) -> LibraryOwners:
@@ -224,6 +226,8 @@ class Prediction:
     def _way_of(self, opened: OpenedLibrary, names: tuple[str, ...], chain: Chain) -> LoadWay:
         if opened.is_lazy:
             return LoadWay.LAZY
+        if opened.is_cached:
+            return LoadWay.CACHED
         # A distribution of nothing but modules is imported by their names: pointnet2_cuda, DCNv2's _ext.
         is_itself = opened.module in names and all(self.chains.is_extension_module(name) for name in names)
         return LoadWay.WITH_PACKAGE if chain.statements or is_itself else LoadWay.PERHAPS

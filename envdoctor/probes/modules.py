@@ -36,6 +36,7 @@ class OpenedLibrary(NamedTuple):
     module: str  # the name it is imported by, "" for what is opened by path
     is_lazy: bool
     needs_torch: bool  # it, or a library of the environment that it needs, needs libraries of torch
+    is_cached: bool = False  # torch compiled it, and keeps it outside of the environment
 
 
 class _Head(NamedTuple):
@@ -55,6 +56,7 @@ class Selection:
     variants: bitsandbytes.Choice | None
     process: Process
     kb: KnowledgeBase
+    jit_libraries: tuple[str, ...] = ()
     _torch_needs: dict[str, bool] = field(default_factory=dict)
 
     def find_opened(self) -> Iterator[OpenedLibrary]:
@@ -62,6 +64,9 @@ class Selection:
         for library in self.found.libraries:
             if _BUNDLED + os.sep not in library.place and (opened := self._judge(library)):
                 yield opened
+        for path in self.jit_libraries:
+            stem = os.path.basename(path).removesuffix(".so")
+            yield OpenedLibrary(Library(path, "", path), stem, is_lazy=False, needs_torch=True, is_cached=True)
 
     def _is_loaded_by_others(self, library: Library) -> bool:
         """Tell what `import torch` loads, and what is loaded because something needs it."""

@@ -20,6 +20,7 @@ from envdoctor.model.loading import LoadedLibrary, LoadFailure, LoadFault
 from envdoctor.model.story import LibraryStory, LoadedBy, MissingSymbol, Namesake, NeededLibrary, Story, VersionNeed
 from envdoctor.probes.demangling import demangle
 from envdoctor.probes.device_code import read_device_code
+from envdoctor.probes.jit_cache import find_jit_libraries
 from envdoctor.probes.libraries import is_of_nvidia
 from envdoctor.probes.library_files import TAGGED_MODULE, find_libraries
 from envdoctor.probes.library_names import LibraryNames
@@ -77,6 +78,7 @@ class _Teller:
             torch=self.facts.torch,
             libraries=find_libraries(environment, self.facts.torch),
             variables=() if isinstance(self.facts.variables, Unavailable) else self.facts.variables,
+            jit_libraries=tuple(find_jit_libraries(self.facts.jit_extensions, self.facts.torch)),
         )
 
     @cached_property

@@ -64,11 +64,17 @@ def shorten_library_path(folders: tuple[str, ...], scene: Scene) -> Remedy:
     )
 
 
+def compile_anew(library: str) -> Remedy:
+    """Have torch compile an extension again that it keeps."""
+    folder = shlex.quote(posixpath.dirname(library))
+    return Remedy(
+        summary="delete it: torch compiles it anew when it is next used (with nvcc, where it has code for the GPU)",
+        commands=(f"rm -r {folder}",),
+    )
+
+
 def fit_to_torch(name: str, library: str, scene: Scene) -> Remedy:
     """Get the build of a distribution that belongs to the installed torch."""
-    if "/torch_extensions/" in library:
-        folder = shlex.quote(posixpath.dirname(library))
-        return Remedy(summary="delete it: torch compiles it anew when it is next used", commands=(f"rm -rf {folder}",))
     if scene.torch is None or not name:
         return Remedy(summary=f"build {name or posixpath.basename(library)} anew against the installed torch")
     version = scene.torch.version

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from envdoctor.model.facts import Environment, TorchFlavour
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy
-from envdoctor.model.loading import LoadFailure, LoadFault
+from envdoctor.model.loading import FailedLoad, LoadFailure, LoadFault, LoadWay
 from envdoctor.model.rule import Conclusions
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules import _load_remedies as remedies
@@ -19,6 +19,7 @@ from envdoctor.rules._load_verdicts import BrokenPackage, Standing, judge_packag
 
 _SHOWN_LIBRARIES = 3
 _SHOWN_SYMBOLS = 3
+_FAULTS_OF_SYSTEMS = frozenset({Cause.OLD_SYSTEM, Cause.SYSTEM_LIBRARY})
 _CUDA_MAJOR = re.compile(r"libcudart\.so\.(\d+)")
 
 
@@ -32,6 +33,7 @@ class Trouble:
     library: str  # of the first, by path
     needs_torch: bool
     scene: Scene
+    is_cached: bool = False  # by torch, which compiled it
 
     @property
     def first(self) -> LoadFailure:
@@ -61,6 +63,8 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
     if cause is Cause.OVERRIDDEN:
         override = find_override(failure, scene.loader)
         return remedies.leave_out(override.taken, override.right, scene) if override else None
+    if trouble.is_cached and (cause not in _FAULTS_OF_SYSTEMS or failure.name.startswith("GLIBC_")):
+        return remedies.compile_anew(trouble.library)
     if cause is Cause.DAMAGED:
         return remedies.bring_back(name, trouble.library, scene)
     if cause is Cause.OLD_SYSTEM:
@@ -108,15 +112,22 @@ def conclude(package: BrokenPackage, scene: Scene, suffix: str = "") -> Finding:
 
 def _trouble_of(package: BrokenPackage, scene: Scene) -> Trouble:
     failed = package.told[0].failed
-    version = scene.version_of(failed.distribution)
     return Trouble(
-        who=f"{failed.distribution} {version}".strip() or f"`{short_path(failed.library)}`",
+        who=_name(failed, scene),
         distribution=failed.distribution,
         failures=tuple(load.failed.failure for load in package.told),
         library=failed.library,
         needs_torch=failed.needs_torch,
         scene=scene,
+        is_cached=failed.way is LoadWay.CACHED,
     )
+
+
+def _name(failed: FailedLoad, scene: Scene) -> str:
+    if failed.way is LoadWay.CACHED:
+        return f"what torch keeps compiled of `{failed.module}`"
+    version = scene.version_of(failed.distribution)
+    return f"{failed.distribution} {version}".strip() or f"`{short_path(failed.library)}`"
 
 
 def describe_cause(cause: Cause, trouble: Trouble) -> Iterator[Evidence]:
@@ -153,6 +164,8 @@ def _describe_loads(package: BrokenPackage) -> Iterator[Evidence]:
         yield Evidence(source="dynamic loader", value=f"refuses {more} more {libraries} of it")
     if chain := next((load.failed.import_chain for load in package.told if load.failed.import_chain), ()):
         yield Evidence(source="imported by", value=", ".join(chain))
+    if package.told[0].failed.way is LoadWay.CACHED:
+        yield Evidence(source="imported by", value="torch.utils.cpp_extension.load, which compiled it for this torch")
     if seen := next((load.seen for load in package.told if load.seen), ""):
         yield Evidence(source="what is seen instead", value=seen)
 

@@ -11,6 +11,10 @@ from envdoctor.rules._load_causes import Cause, find_cause, is_torch_library
 from envdoctor.rules._load_origin import find_origin, find_origin_of_symbols
 from envdoctor.rules._load_scene import Scene
 
+# Nothing that ninja looks at tells of a C library or of LD_LIBRARY_PATH. Of another torch in the same place the headers
+# may: it compiles .cu files anew where those are newer.
+_LASTING = frozenset({Cause.OLD_SYSTEM, Cause.OVERRIDDEN})
+
 
 class Standing(Enum):
     """What follows from a failure, the worst first."""
@@ -65,7 +69,7 @@ def judge_packages(scene: Scene) -> Iterator[BrokenPackage]:
 def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
     """Yield every failure that matters."""
     for failed in scene.loader.failed:
-        row = scene.kb.load_effect(failed.library, scene.version_of(failed.distribution))
+        row = _find_row(failed, scene)
         cause = _find_cause(failed, scene)
         standing = _stand(failed, cause, _find_effect(failed, row), scene)
         if standing is not Standing.NOTHING:
@@ -85,6 +89,12 @@ def _find_cause(failed: FailedLoad, scene: Scene) -> Cause:
     return Cause.OTHER_TORCH if origin else cause
 
 
+def _find_row(failed: FailedLoad, scene: Scene) -> LoadEffectRow | None:
+    if failed.way is LoadWay.CACHED:  # of no package
+        return None
+    return scene.kb.load_effect(failed.library, scene.version_of(failed.distribution))
+
+
 def _find_effect(failed: FailedLoad, row: LoadEffectRow | None) -> LoadEffect | None:
     if row is None:
         return LoadEffect.LAZY if failed.way is LoadWay.LAZY else None
@@ -97,6 +107,8 @@ def _stand(failed: FailedLoad, cause: Cause, effect: LoadEffect | None, scene: S
     waits_for_torch = failed.needs_torch and scene.loader.torch is not None
     if effect is LoadEffect.VARIANT or cause is Cause.DRIVER or waits_for_torch or _may_be_mended(failed):
         return Standing.NOTHING
+    if failed.way is LoadWay.CACHED:
+        return Standing.CERTAIN if cause in _LASTING else Standing.SUSPECTED
     if effect is LoadEffect.LAZY:
         return Standing.LAZY if _lasts(failed, cause) else Standing.NOTHING
     if effect is LoadEffect.GOES_ON:

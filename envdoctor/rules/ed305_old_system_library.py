@@ -31,8 +31,9 @@ def old_system_library(
 
     ## Why it happens
     The system's g++ compiled the extension, and it is loaded into a conda environment that brings an older libstdc++;
-    or the other way round. Or the wheel was built for newer systems: those of flash-attn 2.8 need glibc 2.32, Debian 11
-    has 2.31.
+    or the other way round. So it is with what torch compiles when a job first asks for it, and keeps in
+    `~/.cache/torch_extensions`: compiling that anew changes nothing. Or the wheel was built for newer systems: those of
+    flash-attn 2.8 need glibc 2.32, Debian 11 has 2.31.
 
     ## How to fix it
     libstdc++: renew that of the conda environment, or build with conda's own compiler. For one job, preload the newer

@@ -23,11 +23,14 @@ def unproven_load_failure(
     """
     ## What it means
     The dynamic loader would refuse a library of the environment. No statement was found that certainly imports it: it
-    may be imported inside a function, or under a condition, or after something that brings what it lacks.
+    may be imported inside a function, or under a condition, or after something that brings what it lacks. Or it is one
+    that torch compiled (`torch.utils.cpp_extension.load`) and keeps: a job that asks for it gets it as it is, unless
+    its sources or flags have changed.
 
     ## How envdoctor knows
     It does from files what the dynamic loader does. It reports only what healthy environments do not have: parts of a
-    file that are missing, a glibc or libstdc++ that is too old, a CUDA for an extension of torch that lies nowhere.
+    file that are missing, a glibc or libstdc++ that is too old, a CUDA for an extension of torch that lies nowhere. Of
+    torch's cache it asks for what was compiled with the headers of this very torch: ED215 is about the rest.
 
     ## Why it happens
     As with extensions whose import certainly fails.

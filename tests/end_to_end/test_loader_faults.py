@@ -339,3 +339,38 @@ def test_every_library_is_predicted_with_and_without_torch(with_torch: Path, ext
 
     assert verify(environment, [extension / "package"], alone=False) == 0
     assert verify(environment, [extension / "package"], alone=True) == 0
+
+
+LOAD = """
+import sys
+from torch.utils.cpp_extension import load
+try:
+    load("fused", [sys.argv[1]])
+except ImportError as exc:
+    print(exc, end="")
+"""
+
+
+@needs_torch
+@needs_compiler
+@pytest.mark.skipif(shutil.which("ninja") is None, reason="torch compiles with ninja, which is not there")
+def test_what_torch_keeps_compiled_is_predicted(
+    with_torch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in https://github.com/pytorch/pytorch/issues/68905: torch does not compile it anew."""
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "torch_extensions"))
+    (site_packages_of(with_torch) / "torch" / "include").mkdir()
+    for name in ("setuptools", "_distutils_hack"):
+        (site_packages_of(with_torch) / name).symlink_to(TORCH.parent / name)
+    source = tmp_path / "fused.cpp"
+    source.write_text(
+        'namespace c10 { void gone(); }\nextern "C" void* PyInit_fused() { c10::gone(); return nullptr; }'
+    )
+    command = [str(with_torch), "-c", LOAD, str(source)]
+    words = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    library = tmp_path / "torch_extensions" / "fused" / "fused.so"
+    facts = examine(with_torch)
+
+    assert words == [f"{library}: undefined symbol: _ZN3c104goneEv"] * 2
+    assert predicted(facts, library) == words[:1]
+    assert diagnose(facts) == ["ED314"]

@@ -5,13 +5,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from envdoctor.model.arch import format_arch_list
 from envdoctor.model.facts import Absence, JitExtension, LibraryRole, TorchBuild, Unavailable, Variable
-from envdoctor.probes.jit_cache import find_jit_extensions, read_jit_device_code
+from envdoctor.probes.jit_cache import find_jit_extensions, find_jit_libraries, read_jit_device_code
 from tests.builders import NO_TORCH, a_torch, an_environment
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -240,3 +241,72 @@ def test_the_build_file_of_a_real_torch(home: Path) -> None:
     assert extension.folder == child.stdout.strip()
     assert format_arch_list(extension.gencode) == "sm_80 compute_86 sm_86"
     assert extension.torch_include.endswith("site-packages/torch/include")
+
+
+# --- what torch imports as it is ---------------------------------------------------------------------------------
+
+
+def put_built(home: Path, include: str = "torch/include") -> Path:
+    """Leave what torch leaves after compiling a source that lies in a folder with a blank."""
+    source = home / "my project" / "fused.cpp"
+    source.parent.mkdir()
+    source.touch()
+    (home / "torch" / "include").mkdir(parents=True)
+    escaped = str(source).replace(" ", "$ ")
+    text = f"cflags = -isystem {home}/{include} -fPIC\nbuild fused.o: compile {escaped}\ndefault fused.so\n"
+    return put(home / ".cache" / "torch_extensions" / "py38_cu121" / "fused", text)
+
+
+def find_imported(home: Path) -> list[str]:
+    torch = a_torch("2.1.2+cu121", root=str(home / "torch"))
+    return list(find_jit_libraries(find(torch), torch))
+
+
+def test_what_was_compiled_for_this_torch_is_imported_as_it_is(home: Path) -> None:
+    folder = put_built(home)
+
+    assert find_imported(home) == [f"{folder}/fused.so"]
+
+
+def remove_source(home: Path, _: Path) -> None:
+    (home / "my project" / "fused.cpp").unlink()
+
+
+def change_source(home: Path, folder: Path) -> None:
+    built = (folder / "fused.so").stat().st_mtime
+    os.utime(home / "my project" / "fused.cpp", (built + 1, built + 1))
+
+
+def leave_lock(_: Path, folder: Path) -> None:
+    (folder / "lock").touch()
+
+
+def remove_build_file(_: Path, folder: Path) -> None:
+    (folder / "build.ninja").unlink()
+
+
+def remove_library(_: Path, folder: Path) -> None:
+    (folder / "fused.so").unlink()
+
+
+@pytest.mark.parametrize("change", [remove_source, change_source, leave_lock, remove_build_file, remove_library])
+def test_what_torch_would_compile_anew_is_not_imported(change: Callable[[Path, Path], None], home: Path) -> None:
+    change(home, put_built(home))
+
+    assert find_imported(home) == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_was_compiled_for_another_torch_is_compiled_anew(home: Path, *, there: bool) -> None:
+    if there:
+        (home / "other" / "torch" / "include").mkdir(parents=True)
+    put_built(home, include="other/torch/include")
+
+    assert find_imported(home) == []
+
+
+def test_the_same_torch_may_be_named_through_a_link(home: Path) -> None:
+    (home / "lib64").symlink_to(home)
+    folder = put_built(home, include="lib64/torch/include")
+
+    assert find_imported(home) == [f"{folder}/fused.so"]

@@ -379,6 +379,57 @@ def test_what_this_user_cannot_read_is_not_judged(unprivileged: Path) -> None:
     assert (loader.asked, loader.failed) == (0, ())
 
 
+# --- what torch compiled -----------------------------------------------------------------------------------------
+
+
+def predict_with(venv: Venv, library: Path) -> Loader:
+    loader = find_loader(replace(venv.installation(), jit_libraries=(str(library),)), kb.load())
+    assert isinstance(loader, Loader)
+    return loader
+
+
+def test_what_torch_compiled_is_asked_in_its_process(venv: Venv, tmp_path: Path) -> None:
+    """As in https://github.com/RenYurui/PIRender/issues/21: conda's libstdc++ is older than the compiler."""
+    script = tmp_path / "versions"
+    names = (*(f"GLIBCXX_3.4.{minor}" for minor in range(1, 29)), *(f"CXXABI_1.3.{minor}" for minor in range(1, 13)))
+    script.write_text("GLIBCXX_3.4 {}; CXXABI_1.3 {};" + "".join(f"{name} {{}};" for name in names))
+    older = build_library(
+        venv.site / "torch" / "lib" / "libstdc++.so.6", options=(f"-Wl,--version-script={script}", "-nostdlib")
+    )
+    torch = venv.torch()
+    # Its check of the size is std::__throw_bad_array_new_length, of GLIBCXX_3.4.29.
+    source = "#include <memory>\nint* f(int n) { return std::allocator<int>().allocate(n); }\n"
+    plugin = build_library(
+        tmp_path / "nvdiffrast_plugin" / "nvdiffrast_plugin.so", source + init("nvdiffrast_plugin"), needs=(torch,)
+    )
+
+    loader = predict_with(venv, plugin)
+
+    [failed] = loader.failed
+    assert failed.failure.words == venv.real_words(f"import torch, ctypes; ctypes.CDLL('{plugin}')")
+    assert f"{older}: version `GLIBCXX_3.4.29' not found" in failed.failure.words
+    assert (failed.library, failed.module, failed.distribution) == (str(plugin), "nvdiffrast_plugin", "")
+    assert (failed.way, failed.import_chain, failed.after_torch) == (LoadWay.CACHED, (), True)
+
+
+def test_what_torch_compiled_takes_the_libraries_of_torch(venv: Venv, tmp_path: Path) -> None:
+    torch = venv.torch()
+    fused = build_library(
+        tmp_path / "fused" / "fused.so", f"void f(); void g() {{ f(); }} {init('fused')}", needs=(torch,)
+    )
+
+    loader = predict_with(venv, fused)
+
+    assert (loader.asked, loader.failed) == (1, ())
+
+
+def test_what_torch_compiled_is_not_asked_where_torch_fails(venv: Venv, tmp_path: Path) -> None:
+    venv.torch().unlink()
+    fused = build_library(tmp_path / "fused" / "fused.so", init("fused"))
+
+    assert predict_with(venv, fused).asked == 0
+
+
 # --- where there is nothing to tell ------------------------------------------------------------------------------
 
 

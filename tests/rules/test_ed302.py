@@ -33,7 +33,7 @@ def of(distribution: str, **changes: Any) -> FailedLoad:
 
 
 def test_fires_with_the_words_of_the_loader(kb: KnowledgeBase) -> None:
-    # https://github.com/rusty1s/pytorch_cluster/issues/100: built for 1.8.0, and torch is 1.8.1
+    # https://github.com/rusty1s/pytorch_cluster/issues/100
     failure = a_missing_symbol(SUBTYPE, file=SCATTER)
     failed = a_failed_load(failure, library=SCATTER, distribution="torch-cluster", way=LoadWay.PERHAPS, import_chain=())
     [finding] = judge(kb, failed, distributions=(a_distribution("torch-cluster", "1.5.9"),))
@@ -113,14 +113,6 @@ def test_torchvision_is_replaced_by_the_one_that_belongs_to_torch(kb: KnowledgeB
     ]
     assert finding.remedy is not None
     assert "torchvision==0.29.1" in finding.remedy.commands[0]
-
-
-def test_a_cached_extension_is_deleted(kb: KnowledgeBase) -> None:
-    library = "/home/user/.cache/torch_extensions/py38_cu111/fused/fused.so"
-    [finding] = judge(kb, of("", library=library))
-
-    assert finding.remedy is not None
-    assert finding.remedy.commands == ("rm -rf /home/user/.cache/torch_extensions/py38_cu111/fused",)
 
 
 def test_libraries_of_one_package_are_one_finding(kb: KnowledgeBase) -> None:

@@ -7,6 +7,7 @@ from envdoctor.rules.ed305_old_system_library import old_system_library
 from tests.builders import (
     a_distribution,
     a_failed_load,
+    a_failed_load_from_the_cache,
     a_loaded_library,
     a_loader,
     a_missing_library,
@@ -71,3 +72,30 @@ def test_glibc_is_not_replaced(kb: KnowledgeBase) -> None:
 def test_is_silent_about_other_causes(kb: KnowledgeBase) -> None:
     assert not judge(kb, a_missing_library())
     assert not judge(kb, a_missing_version("OPENSSL_3.0.0", a_loaded_library("/usr/lib/libcrypto.so.3")))
+
+
+def test_what_torch_compiled_itself_fails_whenever_it_is_compiled(kb: KnowledgeBase) -> None:
+    # https://github.com/RenYurui/PIRender/issues/21
+    failure = a_missing_version("GLIBCXX_3.4.29", CONDA_LIBSTDCXX, holders=(SYSTEM_LIBSTDCXX.path,))
+    [finding] = old_system_library(
+        loader=a_loader(a_failed_load_from_the_cache(failure)), environment=an_environment(kind="conda"), kb=kb
+    )
+
+    assert finding.message == (
+        "what torch keeps compiled of `nvdiffrast_plugin` needs `GLIBCXX_3.4.29`; `libstdc++.so.6` is older"
+    )
+    assert ("imported by", "torch.utils.cpp_extension.load, which compiled it for this torch") in [
+        (one.source, one.value) for one in finding.evidence
+    ]
+    assert finding.remedy is not None
+    assert finding.remedy.commands == (
+        "conda install --prefix /opt/env --channel conda-forge --update-deps libstdcxx-ng",
+    )
+
+
+def test_what_torch_compiled_for_a_newer_glibc_came_from_another_machine(kb: KnowledgeBase) -> None:
+    failed = a_failed_load_from_the_cache(a_missing_version("GLIBC_2.32", LIBC))
+    [finding] = old_system_library(loader=a_loader(failed, glibc="2.31"), kb=kb)
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands[0].startswith("rm -r /home/user/.cache/torch_extensions/")

@@ -10,6 +10,7 @@ from tests.builders import (
     a_damaged_file,
     a_distribution,
     a_failed_load,
+    a_failed_load_from_the_cache,
     a_loaded_library,
     a_loader,
     a_missing_library,
@@ -17,6 +18,8 @@ from tests.builders import (
     a_missing_version,
     a_torch,
 )
+
+CACHED_FOLDER = "/home/user/.cache/torch_extensions/py310_cu124/nvdiffrast_plugin"
 
 
 def judge(kb: KnowledgeBase, failure: LoadFailure, **changes: Any) -> list[Finding]:
@@ -58,3 +61,26 @@ def test_is_silent_about_what_certainly_fails(kb: KnowledgeBase) -> None:
 
     assert not judge(kb, a_missing_version("GLIBC_2.32", old))
     assert not judge(kb, a_missing_library(), way=LoadWay.WITH_PACKAGE)
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (a_missing_symbol("_ZN3c1011CPUTensorIdEv"), "was built for another torch than torch 1.11.0+cu115"),
+        (
+            a_missing_symbol("curandCreateGenerator", holders=("/usr/local/cuda/lib64/libcurand.so.10",)),
+            "needs `curandCreateGenerator`, and the library of NVIDIA that should have it does not",
+        ),
+    ],
+)
+def test_what_torch_keeps_may_be_left_from_another_time(kb: KnowledgeBase, failure: LoadFailure, says: str) -> None:
+    # https://github.com/pytorch/pytorch/issues/68905
+    [finding] = unproven_load_failure(
+        loader=a_loader(a_failed_load_from_the_cache(failure)), torch=a_torch("1.11.0+cu115"), kb=kb
+    )
+
+    assert finding.message == (
+        f"what torch keeps compiled of `nvdiffrast_plugin` {says}; nothing shows whether it is used"
+    )
+    assert finding.remedy is not None
+    assert finding.remedy.commands == (f"rm -r {CACHED_FOLDER}",)
