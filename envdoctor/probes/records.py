@@ -65,7 +65,13 @@ def _is_recorded_as_it_lies(distribution: Distribution) -> bool:
         distribution.metadata_kind is MetadataKind.DIST_INFO
         and not distribution.editable_root
         and distribution.installer not in _REPACKAGERS
+        and not _is_of_debian(distribution)
     )
+
+
+def _is_of_debian(distribution: Distribution) -> bool:
+    """Whether it comes with a package of Debian or Ubuntu; pip, which installs beside those, says so in INSTALLER."""
+    return not distribution.installer and os.path.basename(distribution.location) == "dist-packages"
 
 
 def _read_record(distribution: Distribution) -> str:

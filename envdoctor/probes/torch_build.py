@@ -252,7 +252,7 @@ def _is_another_version(owner: Distribution, version: str) -> bool:
     """Whether the metadata belong to another torch than the files.
 
     Metadata often leave the local part out (2.8.0 for 2.8.0+cu128), or the number of the build (2.3.1 for
-    2.3.1.post100 at conda-forge).
+    2.3.1.post100 at conda-forge); or they alone name the commit (Debian's 1.13.0a0+gitunknown for 1.13.0a0).
     """
     try:
         claimed, found = Version(str(owner.version)), Version(version)
@@ -260,7 +260,9 @@ def _is_another_version(owner: Distribution, version: str) -> bool:
         return False
     if claimed.release != found.release:
         return True
-    return claimed.local is not None and claimed.local != found.local
+    if claimed.local is None or (found.local is None and claimed.local.startswith("git")):
+        return False
+    return claimed.local != found.local
 
 
 def _find_missing_extension(torch: TorchFiles) -> str:

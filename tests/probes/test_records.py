@@ -120,6 +120,14 @@ def test_those_who_repackage_move_files(installer: str, tmp_path: Path) -> None:
     assert find_damage(distribution) == ()
 
 
+@pytest.mark.parametrize(("folder", "whole"), [("dist-packages", True), ("site-packages", False)])
+def test_packages_of_debian_name_no_installer(folder: str, whole: bool, tmp_path: Path) -> None:
+    """python3-zmq of Debian 12 has no zmq/backend/cffi, and lists it."""
+    distribution = recorded(tmp_path / folder, "zmq/backend/cffi/_poll.py,sha256=x,500\n", installer="")
+
+    assert (find_damage(distribution) == ()) is whole
+
+
 def test_a_wrong_hash_is_no_damage(tmp_path: Path) -> None:
     """https://github.com/pytorch/pytorch/issues/97153: the official wheel of torch 1.11.0 for Python 3.8."""
     distribution = recorded(tmp_path, "torch/version.py,sha256=wrong,9999\ntorch-1.dist-info/METADATA,sha256=wrong,1\n")

@@ -631,6 +631,15 @@ def test_metadata_that_tell_of_another_torch_are_a_problem(
     assert problem in read(site, make(site)).problems
 
 
+def test_the_commit_that_a_build_names_is_no_other_torch(tmp_path: Path) -> None:
+    """python3-torch of Debian 12."""
+    site = put_version(tmp_path, "__version__ = '1.13.0a0'\ndebug = False\ncuda = None\ngit_version = 'Unknown'\n")
+
+    problems = read(site, torch_distribution(site, "1.13.0a0+gitunknown")).problems
+
+    assert not [problem for problem in problems if "says" in problem]
+
+
 def test_a_file_on_pythonpath_is_told_with_the_other_modules_there(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
