@@ -66,6 +66,13 @@ def judge_packages(scene: Scene) -> Iterator[BrokenPackage]:
         yield BrokenPackage(told=tuple(told), others=tuple(others))
 
 
+def find_refused(scene: Scene) -> frozenset[str]:
+    """Find the distributions that are reported because the loader refuses a library of theirs beside torch."""
+    packages = judge_packages(scene)
+    loads = (load.failed for package in packages for load in (*package.told, *package.others))
+    return frozenset(failed.distribution for failed in loads if failed.needs_torch)
+
+
 def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
     """Yield every failure that matters."""
     for failed in scene.loader.failed:

@@ -5,7 +5,6 @@ import re
 from packaging.version import Version
 
 from envdoctor.model.facts import Companion, CudaCheck, TorchBuild, TorchFlavour
-from envdoctor.model.loading import Loader
 from envdoctor.model.requirements import Demand
 
 
@@ -24,11 +23,6 @@ def meets(torch: TorchBuild, demand: Demand) -> bool:
         return demand.is_met(torch.version) or demand.is_met(Version(torch.version).base_version)
     except ValueError:
         return True
-
-
-def is_refused(distribution: str, loader: Loader | None) -> bool:
-    """Tell whether the loader refuses a library of a distribution beside torch: another rule speaks about that."""
-    return loader is not None and any(each.distribution == distribution and each.needs_torch for each in loader.failed)
 
 
 def refuses(companion: Companion, torch: TorchBuild) -> bool:

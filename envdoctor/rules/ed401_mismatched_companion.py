@@ -14,7 +14,9 @@ from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.requirements import Demand, find_demands
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._pairing import is_of_release, is_refused, meets
+from envdoctor.rules._load_scene import Scene
+from envdoctor.rules._load_verdicts import find_refused
+from envdoctor.rules._pairing import is_of_release, meets
 
 _ON_TORCH = re.compile(r"torch\s*(?:$|[^\w.\s-])", re.IGNORECASE)
 _TRITONS = frozenset({"triton", "pytorch-triton", "pytorch-triton-rocm", "triton-rocm"})
@@ -78,8 +80,10 @@ def mismatched_companion(
     ):
         mismatches.setdefault(mismatch.name, []).append(mismatch)
     wish = CompanionWish(torch=torch, environment=environment, distributions=distributions)
+    scene = Scene(loader=loader, kb=kb, torch=torch, distributions=distributions) if loader else None
+    refused = find_refused(scene) if scene else frozenset()
     for name, found in sorted(mismatches.items()):
-        if not is_refused(name, loader):
+        if name not in refused:
             yield Finding(
                 message=f"{name} {found[0].version} {found[0].says}, and torch {torch.version} is installed",
                 evidence=(

@@ -6,7 +6,9 @@ from envdoctor.model.facts import Companion, CudaCheck, Distribution, Environmen
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._pairing import is_refused, refuses
+from envdoctor.rules._load_scene import Scene
+from envdoctor.rules._load_verdicts import find_refused
+from envdoctor.rules._pairing import refuses
 
 _NAMES = {"torchaudio": "TorchAudio"}  # in its own words
 
@@ -46,8 +48,9 @@ def companion_refusing_cuda(
         yield NotApplicable("torch itself cannot be loaded")
         return
     wish = CompanionWish(torch=torch, environment=environment, distributions=distributions)
+    refused = find_refused(Scene(loader=loader, kb=kb, torch=torch, distributions=distributions))
     for each in sorted(companions, key=lambda each: each.distribution):
-        if refuses(each, torch) and not is_refused(each.distribution, loader):
+        if refuses(each, torch) and each.distribution not in refused:
             yield Finding(
                 message=f"`import {each.distribution}` fails: {each.distribution} {each.version} was built with CUDA "
                 f"{each.cuda}, torch {torch.version} with {torch.build_cuda_version}",

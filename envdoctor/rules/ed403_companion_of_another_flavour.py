@@ -9,7 +9,9 @@ from envdoctor.model.facts import Companion, CudaCheck, Distribution, Environmen
 from envdoctor.model.finding import Evidence, Finding, Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
-from envdoctor.rules._pairing import has_other_major, is_refused, refuses
+from envdoctor.rules._load_scene import Scene
+from envdoctor.rules._load_verdicts import find_refused
+from envdoctor.rules._pairing import has_other_major, refuses
 
 _TORCHVISION = "torchvision"
 
@@ -48,9 +50,11 @@ def companion_of_another_flavour(
     When the job does not use the package on the GPU.
     """
     wish = CompanionWish(torch=torch, environment=environment, distributions=distributions)
+    scene = Scene(loader=loader, kb=kb, torch=torch, distributions=distributions) if loader else None
+    refused = find_refused(scene) if scene else frozenset()
     for each in sorted(_with_defaults(companions, wish, kb), key=lambda each: each.distribution):
         refuses_torch = loader is not None and loader.torch is None and each in companions and refuses(each, torch)
-        is_told_elsewhere = refuses_torch or is_refused(each.distribution, loader)
+        is_told_elsewhere = refuses_torch or each.distribution in refused
         if _is_for_another(each, torch) and not is_told_elsewhere:
             yield Finding(
                 message=f"{each.distribution} {each.version} is {_describe(each.flavour, each.cuda)} beside torch "

@@ -6,7 +6,7 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Companion, Distribution
 from envdoctor.model.finding import Finding
 from envdoctor.rules.ed401_mismatched_companion import mismatched_companion
-from tests.builders import a_companion, a_distribution, a_torch, an_environment
+from tests.builders import SITE_PACKAGES, a_companion, a_distribution, a_torch, an_environment
 from tests.loading import a_failed_load, a_loader
 
 
@@ -205,6 +205,13 @@ def test_is_silent_where_the_loader_refuses_it(kb: KnowledgeBase) -> None:
 
     assert not findings_with("2.6.0+cu124", torchvision, loader=loader, kb=kb)
     assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(failed=(a_failed_load("mmcv"),)), kb=kb)
+
+
+def test_speaks_where_what_the_loader_refuses_does_no_harm(kb: KnowledgeBase) -> None:
+    unused = a_failed_load("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
+    torchvision = a_torchvision("0.23.0", "torch==2.8.0")
+
+    assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(failed=(unused,)), kb=kb)
 
 
 def test_is_silent_about_what_the_interpreter_does_not_see(kb: KnowledgeBase) -> None:

@@ -5,7 +5,7 @@ from envdoctor.model.facts import Companion, CudaCheck, Distribution, TorchFlavo
 from envdoctor.model.finding import Finding
 from envdoctor.model.loading import Loader
 from envdoctor.rules.ed403_companion_of_another_flavour import companion_of_another_flavour
-from tests.builders import a_companion, a_distribution, a_torch, an_environment
+from tests.builders import SITE_PACKAGES, a_companion, a_distribution, a_torch, an_environment
 from tests.loading import a_failed_load, a_loader
 
 
@@ -110,3 +110,10 @@ def test_others_speak_where_the_loader_or_the_code_refuses_it(kb: KnowledgeBase)
     assert findings_with("2.1.0+cu121", torchvision, kb=kb, loader=broken_torch)
     assert not findings_with("2.1.0+cu121", torchvision, kb=kb, loader=a_loader())
     assert not findings_with("2.1.0+cu121", torchvision, kb=kb, loader=refused)
+
+
+def test_speaks_where_what_the_loader_refuses_does_no_harm(kb: KnowledgeBase) -> None:
+    unused = a_failed_load("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
+    torchvision = a_companion("torchvision", "0.16.2+cpu")
+
+    assert findings_with("2.1.2+cu121", torchvision, kb=kb, loader=a_loader(failed=(unused,)))
