@@ -167,7 +167,9 @@ def cover_extensions(
             continue
         groups = _group_by(_without_variant, owned).values()
         libraries = tuple(_best_variant(group, variants, target, kb) for group in groups)
-        with_kernels = tuple(one for one in libraries if count(one.coverage))
+        with_kernels = tuple(
+            one for one in libraries if count(one.coverage) and not _is_named_for_others(one.code, target, kb)
+        )
         unreadable = tuple(code for code in owned if code.unreadable)
         if with_kernels or unreadable:
             yield DistributionCoverage(
@@ -253,6 +255,16 @@ def _is_for_others(group: ContainerGroup, target: Target, kb: KnowledgeBase) -> 
     is_special = all(arch.suffix for arch in archs)
     is_older = all(arch.kind is CodeKind.SASS and arch.capability < target.compute_capability for arch in archs)
     return is_special or is_older
+
+
+def _is_named_for_others(code: DeviceCode, target: Target, kb: KnowledgeBase) -> bool:
+    """Whether a library has code for one exact GPU alone and says so: torchao's `_C_cutlass_90a.abi3.so`."""
+    archs = {entry.arch for group in code.containers for entry in group.code}
+    name = code.library.rpartition("/")[2]
+    return all(
+        arch.suffix and str(arch).partition("_")[2] in name and not kb.runs_on(arch, target.compute_capability)
+        for arch in archs
+    )
 
 
 def _is_for_newer_gpus(name: str, version: str | Unavailable | None, target: Target, kb: KnowledgeBase) -> bool:

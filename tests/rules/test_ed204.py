@@ -83,6 +83,15 @@ def test_judges_a_distribution_by_the_best_of_its_libraries(kb: KnowledgeBase) -
     assert not extension_without_code_for_gpu(device_code=code, gpus=(a_gpu("8.9"),), kb=kb)
 
 
+def test_a_library_that_is_named_for_another_gpu_is_not_missed(kb: KnowledgeBase) -> None:
+    # torchao 0.18.0: everything else runs on any GPU; nothing but the kernels for Hopper is compiled.
+    hopper = a_library_of("torchao", "torchao/_C_cutlass_90a.abi3.so", "sm_90a")
+    other = a_library_of("deep-kernels", "deep_kernels/_C.abi3.so", "sm_90a")
+
+    assert not extension_without_code_for_gpu(device_code=(hopper,), gpus=(a_gpu("8.9"),), kb=kb)
+    assert extension_without_code_for_gpu(device_code=(other,), gpus=(a_gpu("8.9"),), kb=kb)
+
+
 BITSANDBYTES = tuple(  # 0.45.5
     a_library_of("bitsandbytes", f"bitsandbytes/libbitsandbytes_cuda{version}.so", arch_list)
     for version, arch_list in [
