@@ -30,7 +30,7 @@ from envdoctor.binary.reader import BytesReader
 from envdoctor.binary.symbols import SymbolTable
 from envdoctor.errors import EnvdoctorError
 from envdoctor.kb import KnowledgeBase
-from envdoctor.kb.torch_symbols import either_abi
+from envdoctor.kb.torch_symbols import either_abi, is_torch_symbol
 from tools.refresh_kb import RefreshError, choose_wheel, run_pip
 
 ASKED = Path(__file__).parents[1] / "fixtures" / "torch_symbols" / "asked.json"
@@ -38,11 +38,6 @@ TABLE = Path(knowledge.__file__).parent / "torch_symbols.toml"
 
 _LIBRARY = re.compile(r"\.so(\.[0-9.]+)?$")
 _TORCH_LIBRARY = re.compile(r"torch/lib/lib(c10|torch|caffe2|shm)[^/]*\.so(\.\d+)?$")
-# In a namespace of torch's own; not what only takes a thing of torch, as an operator of a project's own does.
-_TORCH_SYMBOL = re.compile(
-    r"_Z(?:T[ISVT])?(?:h?n?\d+_|v\d+_\d+_)?N[VKRO]*(?:2at|3c10|5torch|6caffe2)(?=[\dCDSa-z])"
-    r"|aoti_torch_|torch_[a-z]|THP[A-Z]|THC[A-Z]\w+_"
-)
 _ENOUGH_PROJECTS = 2
 
 
@@ -68,11 +63,6 @@ class Span:
 
     first: int
     last: int
-
-
-def is_torch_symbol(name: str) -> bool:
-    """Tell whether a symbol is one of torch's own, by its name."""
-    return _TORCH_SYMBOL.match(name) is not None
 
 
 # --- what extensions ask for -------------------------------------------------------------------------------------

@@ -15,6 +15,13 @@ _NEW_STRING = "NSt7__cxx1112basic_string"
 # Not the mere `Ss`, which names of other things hold too: by reference, after a nested name, as a template argument.
 _OLD_STRING = re.compile(r"RKSs|ESs|ISs[EIS]")
 
+# A name in a namespace of torch: not one that only takes a thing of torch, as an operator of a project's own does.
+# Compiled when there is a symbol to be told apart.
+_TORCH_SYMBOL = (
+    r"_Z(?:T[ISVT]|Tc?(?:hn?\d+_|vn?\d+_n?\d+_)+|GV|GR)?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)(?=[\dCDEILSc-z])"
+    r"|aoti_torch_|torch_[a-z]|THP[A-Z]|THC[A-Z]\w+_"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchReleases:
@@ -32,6 +39,11 @@ class TorchReleases:
         if not self.last:
             return f"{self.first} or newer"
         return f"{self.first} to {self.last}" if self.first else f"{self.last} or older"
+
+
+def is_torch_symbol(name: str) -> bool:
+    """Tell whether torch would define a symbol, by its name."""
+    return re.match(_TORCH_SYMBOL, name) is not None
 
 
 def either_abi(symbol: str) -> str:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from envdoctor.kb.torch_symbols import is_torch_symbol
 from envdoctor.model.loading import LoadedLibrary, Loader, LoadFailure, LoadFault
 
 
@@ -47,11 +48,6 @@ _OWN_PART = r"[-.][0-9a-f]{8}\.(so|\d)"
 
 _SYSTEM_VERSION = r"(GLIBC|GLIBCXX|CXXABI|GCC|GOMP|OMP|GFORTRAN|LIBATOMIC)_"
 _PYTHON_SYMBOL = r"_?Py[A-Z_]"
-# A name in a namespace of torch: not one that only takes a thing of torch, as an operator of a project's own does.
-_TORCH_SYMBOL = (
-    r"_Z(?:T[ISVT]|Tc?(?:hn?\d+_|vn?\d+_n?\d+_)+|GV|GR)?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)(?=[\dCDEILSc-z])"
-    r"|aoti_torch_|torch_[a-z]|THP[A-Z]|THC[A-Z]\w+_"
-)
 _CUDA_SYMBOL = (
     r"(?:__)?(?:cuda[A-Z]|cu[A-Z][a-z]|cublas|cudnn|cufft|cusparse|cusolver|curand|cutensor|cupti|nccl[A-Z]"
     r"|nvrtc|nvJitLink|nvtx|nvshmem)"
@@ -94,11 +90,6 @@ def is_torch_library(name: str) -> bool:
 def is_cuda_library(name: str) -> bool:
     """Tell whether a library comes with CUDA, or is another one of NVIDIA's for it."""
     return re.match(_CUDA_LIBRARY, name) is not None
-
-
-def is_torch_symbol(name: str) -> bool:
-    """Tell whether torch would define a symbol."""
-    return re.match(_TORCH_SYMBOL, name) is not None
 
 
 def is_part_of_wheel(name: str) -> bool:

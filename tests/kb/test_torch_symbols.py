@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.kb.torch_symbols import either_abi, names_cxx11_strings
+from envdoctor.kb.torch_symbols import either_abi, is_torch_symbol, names_cxx11_strings
 from tools.refresh_torch_symbols import AskingLibrary, read_asked
 
 # Of real wheels: fixtures/torch_symbols/SOURCES.md.
@@ -164,3 +164,42 @@ def test_rows_say_something_and_nothing_twice(kb: KnowledgeBase) -> None:
     assert max(spans.values()) == 1
     assert ("", "") not in spans
     assert all(minor(first) <= minor(last) for first, last in spans if first and last)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ZN3c105ErrorD1Ev",
+        "_ZTIN3c1010TensorImplE",
+        "_ZTVN5torch8autograd4NodeE",
+        "_ZThn16_N5torch8autograd4NodeD0Ev",
+        "_ZN2at6detail10noopDeleteEPv",
+        "_ZNK2at6Tensor6is_cudaEv",
+        "_ZGVN3c106GradMode7enabledE",
+        "_ZN3c10lsERSoNS_12TensorTypeIdE",
+        "aoti_torch_empty_strided",
+        "THPVariableClass",
+        "torch_library_impl",
+    ],
+)
+def test_what_is_in_a_namespace_of_torch_is_of_torch(name: str) -> None:
+    assert is_torch_symbol(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ZN7project7forwardERKN2at6TensorE",
+        "_Z7forwardN2at6TensorE",
+        "_ZN10torchaudio3ioE",
+        "_ZNSt6vectorIN2at6TensorESaIS1_EED1Ev",
+        "_Z3nmsRKN2at6TensorE",
+        "_ZN3atb3runEv",
+        "cudaFree",
+        "torchvision_nms",
+        "_ZN3c11fooE",
+        "",
+    ],
+)
+def test_what_takes_a_thing_of_torch_is_not_of_torch(name: str) -> None:
+    assert not is_torch_symbol(name)

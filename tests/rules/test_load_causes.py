@@ -3,7 +3,7 @@
 import pytest
 
 from envdoctor.model.loading import LoadFailure, LoadFault
-from envdoctor.rules._load_causes import Cause, find_cause, find_override, is_torch_symbol
+from envdoctor.rules._load_causes import Cause, find_cause, find_override
 from tests.builders import (
     SITE_PACKAGES,
     a_damaged_file,
@@ -95,38 +95,6 @@ def test_a_missing_symbol_tells_the_cause_by_its_name(failure: LoadFailure, caus
 @pytest.mark.parametrize("says", ["file too short", "invalid ELF header", "wrong ELF class: ELFCLASS32"])
 def test_a_file_that_is_no_library_is_damaged(says: str) -> None:
     assert find_cause(a_damaged_file(says), a_loader()) is Cause.DAMAGED
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_ZTIN3c1010TensorImplE",
-        "_ZTVN5torch8autograd4NodeE",
-        "_ZThn16_N5torch8autograd4NodeD0Ev",
-        "_ZN2at6detail10noopDeleteEPv",
-        "_ZNK2at6Tensor6is_cudaEv",
-        "_ZGVN3c106GradMode7enabledE",
-        "torch_library_impl",
-    ],
-)
-def test_what_is_in_a_namespace_of_torch_is_of_torch(name: str) -> None:
-    assert is_torch_symbol(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_ZN7project7forwardERKN2at6TensorE",
-        "_Z7forwardN2at6TensorE",
-        "_ZN10torchaudio3ioE",
-        "_ZNSt6vectorIN2at6TensorESaIS1_EED1Ev",
-        "torchvision_nms",
-        "_ZN3c11fooE",
-        "",
-    ],
-)
-def test_what_takes_a_thing_of_torch_is_not_of_torch(name: str) -> None:
-    assert not is_torch_symbol(name)
 
 
 def test_the_file_that_wins_is_to_blame_where_the_own_one_has_what_is_missing() -> None:

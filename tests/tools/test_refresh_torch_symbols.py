@@ -4,7 +4,6 @@ import zipfile
 from datetime import date
 from pathlib import Path
 
-import pytest
 import tomli
 
 from envdoctor.kb import KnowledgeBase
@@ -14,7 +13,6 @@ from tools.refresh_torch_symbols import (
     Span,
     choose,
     find_spans,
-    is_torch_symbol,
     newest_patches,
     read_asking_libraries,
     read_defined,
@@ -74,25 +72,6 @@ def test_each_minor_release_of_the_default_index_is_read_once(kb: KnowledgeBase)
 
     assert {"1.8.1", "1.13.1", "2.1.2"} <= set(chosen)
     assert not {"1.8.2", "1.13.0"} & set(chosen)  # 1.8.2 is on another index
-
-
-@pytest.mark.parametrize(
-    ("name", "is_torch"),
-    [
-        ("_ZN3c105ErrorD1Ev", True),
-        ("_ZNK2at6Tensor3cpuEv", True),
-        ("_ZTVN5torch8autograd4NodeE", True),
-        ("_ZN3c10lsERSoNS_12TensorTypeIdE", True),
-        ("aoti_torch_empty_strided", True),
-        ("THPVariableClass", True),
-        ("_ZN5mmcv3nmsERKN2at6TensorE", False),
-        ("_ZN3atb3runEv", False),
-        ("_Z3nmsRKN2at6TensorE", False),
-        ("cudaFree", False),
-    ],
-)
-def test_symbols_of_torch_are_told_by_their_namespace(name: str, is_torch: bool) -> None:
-    assert is_torch_symbol(name) is is_torch
 
 
 @needs_compiler
