@@ -7,7 +7,7 @@ from packaging.version import Version
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.tables import CompanionPinRow
 from envdoctor.kb.torch_builds import X86_64
-from envdoctor.kb.torch_choice import COMPANIONS, pip_install
+from envdoctor.kb.torch_choice import COMPANIONS, bring_to_light, pip_install
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchBuild, TorchFlavour
 from envdoctor.model.finding import Remedy
 from envdoctor.model.wording import enumerate_all
@@ -45,6 +45,8 @@ class _Index:
 def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remedy:
     """Say how to get the *name* (torchvision, xformers, ...) that belongs to the installed torch."""
     torch = wish.torch
+    if own := bring_to_light(torch, wish.environment, wish.distributions):
+        return own
     if torch.installed_by == "conda":
         return Remedy(
             summary=f"let conda install the {name} that belongs to its torch {torch.version}, from the channel that "

@@ -89,8 +89,26 @@ def find_torch_remedy(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
     nothing else fits. What is not certain comes last.
     """
     remedy = _find_build(wish, kb)
-    foreign = _find_foreign_folder(wish)
-    return _keep_out(foreign, remedy, wish) if foreign else remedy
+    foreign = _find_foreign_folder(wish.installed, wish.environment)
+    if foreign is None:
+        return remedy
+    if own := bring_to_light(wish.installed, wish.environment, wish.distributions):
+        return own
+    start, commands = _keep_out(foreign, wish.environment)
+    return replace(remedy, summary=f"{start}; then {remedy.summary}", commands=(*commands, *remedy.commands))
+
+
+def bring_to_light(
+    torch: TorchBuild, environment: Environment | None, distributions: tuple[Distribution, ...]
+) -> Remedy | None:
+    """Say how to get at the environment's own torch behind the imported one, which pip does not replace; or None."""
+    foreign = _find_foreign_folder(torch, environment)
+    own = next((one for one in distributions if one.name in _TORCH_NAMES and one.shadowed_by), None)
+    if foreign is None or own is None:
+        return None
+    start, commands = _keep_out(foreign, environment)
+    end = f"the environment's own torch {own.version} comes to light; check it then"
+    return Remedy(summary=f"{start}; {end}", commands=commands)
 
 
 def _find_build(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
@@ -344,25 +362,23 @@ def _ask_for_another_driver(
     return Remedy(summary=summary, commands=tuple(_commands(row, wish, kb)), needs_admin=not elsewhere)
 
 
-def _find_foreign_folder(wish: TorchWish) -> SearchEntry | None:
+def _find_foreign_folder(torch: TorchBuild, environment: Environment | None) -> SearchEntry | None:
     """Find the folder that torch lies in, if what pip installs into the environment would come behind it.
 
     In a conda environment the user site does, to which pip installs in others where they cannot be written.
     """
-    environment = wish.environment
     for entry in environment.search_path if environment else ():
-        if environment and entry.path == wish.installed.root.rpartition("/")[0]:
+        if environment and entry.path == torch.root.rpartition("/")[0]:
             comes_first = entry.origin == "PYTHONPATH" or (entry.origin == "user site" and environment.kind == "conda")
             return entry if comes_first else None
     return None
 
 
-def _keep_out(foreign: SearchEntry, remedy: Remedy, wish: TorchWish) -> Remedy:
-    of_pythonpath = foreign.origin == "PYTHONPATH"
-    how = "take it out of PYTHONPATH" if of_pythonpath else "keep it out with PYTHONNOUSERSITE=1, here and in the job"
-    commands = () if of_pythonpath else ("export PYTHONNOUSERSITE=1",)
-    start = f"torch lies in {foreign.path} ({foreign.origin}), before the environment's own packages: {how}"
-    if own := next((one for one in wish.distributions if one.name in _TORCH_NAMES and one.shadowed_by), None):
-        end = f"the environment's own torch {own.version} comes to light; check it then"
-        return Remedy(summary=f"{start}; {end}", commands=commands)
-    return replace(remedy, summary=f"{start}; then {remedy.summary}", commands=(*commands, *remedy.commands))
+def _keep_out(foreign: SearchEntry, environment: Environment | None) -> tuple[str, tuple[str, ...]]:
+    start = f"torch lies in {foreign.path} ({foreign.origin}), before the environment's own packages: "
+    if foreign.origin != "PYTHONPATH":
+        return start + "keep it out with PYTHONNOUSERSITE=1, here and in the job", ("export PYTHONNOUSERSITE=1",)
+    entries = environment.search_path if environment else ()
+    kept = [entry.path for entry in entries if entry.origin == "PYTHONPATH" and entry.path != foreign.path]
+    command = f"export PYTHONPATH={shlex.quote(':'.join(kept))}" if kept else "unset PYTHONPATH"
+    return start + "take it out of PYTHONPATH, here and in the job", (command,)

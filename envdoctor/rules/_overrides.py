@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from envdoctor.model.facts import Distribution, Environment, MetadataKind
-from envdoctor.model.finding import Evidence
+from envdoctor.model.finding import Evidence, Remedy
+from envdoctor.model.wording import name_first
 
 USER_SITE = "user site"
 PYTHONPATH = "PYTHONPATH"
@@ -97,10 +98,7 @@ def _differ(winner: Distribution, loser: Distribution) -> bool:
 
 def describe_overrides(overrides: list[Override]) -> str:
     """Name the first of what wins, and count the others."""
-    winner = overrides[0].winner
-    first = f"{winner.name} {written_version(winner)}"
-    others = len(overrides) - 1
-    return first if not others else f"{first} and {others} other{'s' * (others > 1)}"
+    return name_first([f"{one.winner.name} {written_version(one.winner)}" for one in overrides])
 
 
 def list_evidence(overrides: list[Override]) -> Iterator[Evidence]:
@@ -128,3 +126,18 @@ def shorten_pythonpath(environment: Environment, without: Iterable[str]) -> str:
     """Return the command that takes folders off PYTHONPATH."""
     kept = [folder for folder in folders_of(environment, PYTHONPATH) if folder not in set(without)]
     return f"export PYTHONPATH={shlex.quote(':'.join(kept))}" if kept else "unset PYTHONPATH"
+
+
+def find_pythonpath_folder(path: str, environment: Environment | None) -> str:
+    """Return the folder of PYTHONPATH through which Python finds a file; "" where it is another one."""
+    folders = folders_of(environment, PYTHONPATH) if environment else ()
+    return next((folder for folder in folders if path.startswith(f"{folder.rstrip('/')}/")), "")
+
+
+def take_off_pythonpath(folder: str, environment: Environment) -> Remedy:
+    """Keep what lies in a folder of PYTHONPATH out: what pip installs comes behind it."""
+    return Remedy(
+        summary=f"take {folder} off PYTHONPATH, here and in the job; to reinstall in the environment changes nothing, "
+        "PYTHONPATH still comes first",
+        commands=(shorten_pythonpath(environment, (folder,)),),
+    )

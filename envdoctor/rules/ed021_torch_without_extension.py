@@ -3,6 +3,7 @@
 from envdoctor.model.facts import Environment, PathSource, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity, Undecided
 from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._overrides import find_pythonpath_folder, take_off_pythonpath
 from envdoctor.rules._reinstall import reinstall
 
 
@@ -23,8 +24,9 @@ def torch_without_extension(torch: TorchBuild, environment: Environment | None =
     `PYTHONPATH` leads to the packages of another one. Or a build from source ended before its last step.
 
     ## How to fix it
-    Install torch with the pip of this interpreter, which takes the wheel that is made for it. To rename the file does
-    not help: its code is compiled for the other version.
+    Install torch with the pip of this interpreter, which takes the wheel that is made for it; the oldest release for a
+    Python may be newer than this one. To rename the file does not help: its code is compiled for the other version. A
+    torch on `PYTHONPATH` has to leave it: what pip installs comes behind.
 
     ## When to ignore it
     Never, if the job imports torch.
@@ -47,8 +49,15 @@ def torch_without_extension(torch: TorchBuild, environment: Environment | None =
             Evidence(source=torch.root, value=torch.missing_extension),
             *((Evidence(source=f"{python} looks for", value=endings),) if endings else ()),
         ),
-        remedy=Remedy(
-            summary="install torch with the pip of this interpreter; to rename the file does not help",
-            commands=(reinstall("torch", torch.version, environment),),
-        ),
+        remedy=_find_remedy(torch, environment),
+    )
+
+
+def _find_remedy(torch: TorchBuild, environment: Environment | None) -> Remedy:
+    folder = find_pythonpath_folder(torch.root, environment)
+    if folder and environment:
+        return take_off_pythonpath(folder, environment)
+    return Remedy(
+        summary="install torch with the pip of this interpreter; to rename the file does not help",
+        commands=(reinstall("torch", torch.version, environment),),
     )

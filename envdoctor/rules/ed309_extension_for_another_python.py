@@ -7,10 +7,12 @@ from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, T
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.loading import ForeignModule, Loader
 from envdoctor.model.rule import Conclusions, rule
+from envdoctor.model.wording import enumerate_all, name_first
 from envdoctor.rules._coverage import short_path
 from envdoctor.rules._load_causes import Cause
 from envdoctor.rules._load_scene import Scene
 from envdoctor.rules._load_stories import conclude_cause, name_python
+from envdoctor.rules._overrides import find_pythonpath_folder, take_off_pythonpath
 
 _SHOWN = 3
 
@@ -43,8 +45,9 @@ def extension_for_another_python(
     offers binaries for some versions only, as of Isaac Gym.
 
     ## How to fix it
-    Use the Python that it was built for, or build it for this one. Where only `libpython` of the right version is not
-    found, tell the loader where it lies.
+    Use the Python that it was built for, or build it for this one. What lies on PYTHONPATH has to leave it: what is
+    installed in the environment comes behind. Where only `libpython` of the right version is not found, tell the
+    loader where it lies.
 
     ## When to ignore it
     When the job does not use the package.
@@ -63,29 +66,67 @@ def extension_for_another_python(
 
 
 def _judge_foreign_modules(modules: tuple[ForeignModule, ...], scene: Scene) -> Iterator[Finding]:
-    by_owner: dict[tuple[str, str], list[ForeignModule]] = {}
+    by_owner: dict[tuple[str, str, str], list[ForeignModule]] = {}
     for module in sorted(modules, key=lambda module: module.library):
         if module.import_chain:
+            folder = find_pythonpath_folder(module.library, scene.environment)
             owner = module.distribution or module.module.partition(".")[0]
-            by_owner.setdefault((owner, module.tag), []).append(module)
-    for (owner, tag), found in by_owner.items():
-        who = f"{owner} {scene.version_of(owner)}".strip()
-        yield Finding(
-            message=f"{who} was built for {_name(tag)}; {name_python(scene.environment)} does not see its "
-            f"`{found[0].module}`",
-            evidence=(
-                *(Evidence(source=short_path(module.library), value=f"tagged {tag}") for module in found[:_SHOWN]),
-                Evidence(source="imported by", value=", ".join(found[0].import_chain)),
-                Evidence(
-                    source="what is seen instead",
-                    value=f"ModuleNotFoundError: No module named '{found[0].module}', or that it cannot be imported",
-                ),
+            by_owner.setdefault((folder, module.tag, owner), []).append(module)
+    by_folder: dict[tuple[str, str], dict[str, list[ForeignModule]]] = {}
+    for (folder, tag, owner), found in by_owner.items():
+        by_folder.setdefault((folder, tag), {})[owner] = found
+    for (folder, tag), owners in by_folder.items():
+        if folder and scene.environment and len(owners) > 1:
+            yield _conclude_folder(folder, tag, owners, scene)
+            continue
+        for owner, found in owners.items():
+            yield _conclude_owner(folder, tag, owner, found, scene)
+
+
+def _conclude_folder(folder: str, tag: str, owners: dict[str, list[ForeignModule]], scene: Scene) -> Finding:
+    """Tell of all that PYTHONPATH brings from one folder at once: they have one cause, and one way out."""
+    assert scene.environment is not None
+    who = [_describe(owner, scene) for owner in owners]
+    modules = [found[0] for found in owners.values()]
+    return Finding(
+        message=f"{name_first(who)} on PYTHONPATH were built for {_name(tag)}; "
+        f"{name_python(scene.environment)} does not see their compiled modules",
+        evidence=(
+            Evidence(source="PYTHONPATH", value=folder),
+            *(
+                Evidence(source=short_path(module.library), value=f"imported by {', '.join(module.import_chain)}")
+                for module in modules[:_SHOWN]
             ),
-            remedy=Remedy(
-                summary=f"install the {owner} that was built for {name_python(scene.environment)}, or make an "
-                f"environment with {_name(tag)}"
-            ),
-        )
+            *((Evidence(source="likewise", value=enumerate_all(who[_SHOWN:])),) if who[_SHOWN:] else ()),
+            Evidence(source="what is seen instead", value=_say_what_is_seen(modules[0])),
+        ),
+        remedy=take_off_pythonpath(folder, scene.environment),
+    )
+
+
+def _conclude_owner(folder: str, tag: str, owner: str, found: list[ForeignModule], scene: Scene) -> Finding:
+    python = name_python(scene.environment)
+    return Finding(
+        message=f"{_describe(owner, scene)} was built for {_name(tag)}; {python} does not see its `{found[0].module}`",
+        evidence=(
+            *(Evidence(source=short_path(module.library), value=f"tagged {tag}") for module in found[:_SHOWN]),
+            Evidence(source="imported by", value=", ".join(found[0].import_chain)),
+            Evidence(source="what is seen instead", value=_say_what_is_seen(found[0])),
+        ),
+        remedy=take_off_pythonpath(folder, scene.environment)
+        if folder and scene.environment
+        else Remedy(
+            summary=f"install the {owner} that was built for {python}, or make an environment with {_name(tag)}"
+        ),
+    )
+
+
+def _describe(owner: str, scene: Scene) -> str:
+    return f"{owner} {scene.version_of(owner)}".strip()
+
+
+def _say_what_is_seen(module: ForeignModule) -> str:
+    return f"ModuleNotFoundError: No module named '{module.module}', or that it cannot be imported"
 
 
 def _name(tag: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
-from envdoctor.model.facts import Distribution, MetadataKind, Unavailable
+from envdoctor.model.facts import Distribution, MetadataKind, SearchEntry, Unavailable
 from envdoctor.model.finding import Remedy
 from tests.builders import a_distribution, a_torch, an_environment
 
@@ -148,3 +148,17 @@ def test_gives_no_command_that_is_not_known_to_work(
 
     assert name in remedy.summary
     assert remedy.commands == ()
+
+
+def test_is_not_chosen_for_a_torch_that_only_pythonpath_brings(kb: KnowledgeBase) -> None:
+    folder = "/srv/old/lib/python3.8/site-packages"
+    path = (SearchEntry(path=folder, origin="PYTHONPATH"), *an_environment().search_path)
+    wish = CompanionWish(
+        torch=a_torch("1.9.1+cu102", root=f"{folder}/torch"),
+        environment=an_environment(search_path=path),
+        distributions=(a_distribution("torch", "2.8.0", shadowed_by=f"{folder}/torch-1.9.1.dist-info"),),
+    )
+    remedy = companion_remedy("xformers", wish, kb)
+
+    assert remedy.summary.endswith("the environment's own torch 2.8.0 comes to light; check it then")
+    assert remedy.commands == ("unset PYTHONPATH",)

@@ -359,6 +359,7 @@ def test_takes_a_folder_out_of_pythonpath() -> None:
 
     assert "torch lies in /srv/shared (PYTHONPATH)" in remedy.summary
     assert "take it out of PYTHONPATH" in remedy.summary
+    assert remedy.commands[0] == "unset PYTHONPATH"
     assert requirements_of(remedy) == "torch==2.0.1+cu118"
 
 

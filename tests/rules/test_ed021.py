@@ -1,6 +1,6 @@
 """ED021: no `torch._C` for this Python."""
 
-from envdoctor.model.facts import PathSource
+from envdoctor.model.facts import PathSource, SearchEntry
 from envdoctor.model.finding import NotApplicable, Undecided
 from envdoctor.rules.ed021_torch_without_extension import torch_without_extension
 from tests.builders import a_torch, an_environment
@@ -21,6 +21,17 @@ def test_fires_at_the_module_of_another_python() -> None:
     ]
     assert finding.remedy is not None
     assert finding.remedy.commands[0].startswith("/opt/env/bin/python -m pip install --force-reinstall --no-deps torch")
+
+
+def test_a_torch_of_pythonpath_is_kept_out_and_not_reinstalled() -> None:
+    # For Python 3.10 there is no torch 1.9.1, and what pip installs comes behind PYTHONPATH.
+    folder = "/srv/old/lib/python3.8/site-packages"
+    path = (SearchEntry(path=folder, origin="PYTHONPATH"), *an_environment().search_path)
+    torch = a_torch("1.9.1+cu102", missing_extension=ONLY_ANOTHER, root=f"{folder}/torch")
+    [finding] = torch_without_extension(torch=torch, environment=an_environment(search_path=path))
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ("unset PYTHONPATH",)
 
 
 def test_fires_where_there_is_none_at_all() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import SearchEntry
 from envdoctor.model.finding import Finding
 from envdoctor.model.loading import FailedLoad, LoadWay
 from envdoctor.rules.ed309_extension_for_another_python import extension_for_another_python
@@ -61,6 +62,53 @@ def test_modules_of_one_package_are_one_finding(kb: KnowledgeBase) -> None:
     modules = tuple(a_foreign_module(module=f"mmcv._{name}", library=f"/x/mmcv/_{name}.so") for name in "abcd")
 
     assert len(judge(kb, foreign_modules=modules)) == 1
+
+
+def judge_with_pythonpath(kb: KnowledgeBase, *names: str) -> list[Finding]:
+    # https://github.com/sneuensc/mapache/issues/9: `source /opt/ros/...` before the venv is used
+    folder, tag = "/opt/ros/lib/python3.8/site-packages", "cpython-38-x86_64-linux-gnu"
+    modules = tuple(
+        a_foreign_module(
+            library=f"{folder}/{name}/_ext.{tag}.so",
+            module=f"{name}._ext",
+            distribution=name,
+            import_chain=(f"{name}/__init__.py:1",),
+        )
+        for name in names
+    )
+    path = (SearchEntry(path=folder, origin="PYTHONPATH"), *an_environment().search_path)
+    distributions = tuple(a_distribution(name, "1.0", location=folder) for name in names)
+    return extension_for_another_python(
+        loader=a_loader(),
+        environment=an_environment(search_path=path),
+        distributions=distributions,
+        foreign_modules=modules,
+        kb=kb,
+    )
+
+
+def test_what_pythonpath_brings_is_kept_out_and_not_reinstalled(kb: KnowledgeBase) -> None:
+    [finding] = judge_with_pythonpath(kb, "numpy")
+
+    assert finding.message == "numpy 1.0 was built for Python 3.8; Python 3.10 does not see its `numpy._ext`"
+    assert finding.remedy is not None
+    assert finding.remedy.summary.startswith("take /opt/ros/lib/python3.8/site-packages off PYTHONPATH")
+    assert finding.remedy.commands == ("unset PYTHONPATH",)
+
+
+def test_packages_of_one_folder_of_pythonpath_are_one_finding(kb: KnowledgeBase) -> None:
+    [finding] = judge_with_pythonpath(kb, "contourpy", "numpy", "pandas", "scipy")
+
+    assert finding.message == (
+        "contourpy 1.0 and 3 others on PYTHONPATH were built for Python 3.8; Python 3.10 does not see their compiled "
+        "modules"
+    )
+    assert [(one.source, one.value) for one in finding.evidence][1:5] == [
+        ("contourpy/_ext.cpython-38-x86_64-linux-gnu.so", "imported by contourpy/__init__.py:1"),
+        ("numpy/_ext.cpython-38-x86_64-linux-gnu.so", "imported by numpy/__init__.py:1"),
+        ("pandas/_ext.cpython-38-x86_64-linux-gnu.so", "imported by pandas/__init__.py:1"),
+        ("likewise", "scipy 1.0"),
+    ]
 
 
 def test_modules_that_nothing_certainly_imports_are_let_be(kb: KnowledgeBase) -> None:
