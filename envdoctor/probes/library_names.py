@@ -115,8 +115,8 @@ class LibraryNames:
 
     @cached_property
     def _libraries(self) -> tuple[Library, ...]:
-        found = self.prediction.installation.libraries
-        return (*found.libraries, *found.foreign)
+        found, compiled = self.prediction.installation.libraries, self.prediction.installation.jit_libraries
+        return (*found.libraries, *found.foreign, *(Library(path, "", path) for path in compiled))
 
     @cached_property
     def _opened(self) -> dict[str, OpenedLibrary]:
@@ -161,12 +161,25 @@ class LibraryNames:
     def _describe_absence(self, asked: str) -> str:
         if located := self._locate(asked):
             return f"`{asked}` is `{located.path or located.folder}`, and has no compiled library"
-        known = dict.fromkeys(os.path.basename(library.path) for library in self._libraries)
-        known |= dict.fromkeys(each.module for each in self._opened.values() if each.module)
-        known |= dict.fromkeys(each.module.partition(".")[0] for each in self._opened.values() if each.module)
-        near = difflib.get_close_matches(asked, known, n=_SHOWN_NAMES, cutoff=0.5)
+        near = self._find_siblings(asked) or difflib.get_close_matches(asked, self._all_names, _SHOWN_NAMES, cutoff=0.5)
         hint = f"; near names are {', '.join(f'`{name}`' for name in near)}" if near else ""
         return f"no library or module of this environment is called `{asked}`{hint}"
+
+    def _find_siblings(self, asked: str) -> list[str]:
+        """Name the compiled modules of the package that a module was looked for in, the nearest first."""
+        package = self._locate(asked.rpartition(".")[0])
+        if package is None or not package.folder:
+            return []
+        inside = (each for each in self._libraries if each.path.startswith(package.folder + os.sep))
+        return difflib.get_close_matches(asked, filter(None, map(self._module_of, inside)), _SHOWN_NAMES, cutoff=0)
+
+    @property
+    def _all_names(self) -> Iterable[str]:
+        files = (os.path.basename(library.path) for library in self._libraries)
+        modules = tuple(each.module for each in self._opened.values() if each.module)
+        folders = (library.place.partition(os.sep)[0] for library in self._libraries if library.root)
+        tops = dict.fromkeys((*(module.partition(".")[0] for module in modules), *folders))
+        return dict.fromkeys((*files, *modules, *filter(self._locate, tops)))
 
 
 def _distinct(libraries: Iterable[Library]) -> Iterator[Library]:

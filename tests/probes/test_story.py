@@ -13,6 +13,7 @@ from envdoctor.errors import ProbeError, UnknownLibraryError
 from envdoctor.model.facts import Facts, Unavailable
 from envdoctor.model.loading import LoadedLibrary, LoadFault
 from envdoctor.model.story import LibraryStory, LoadedBy, MissingSymbol, NeededLibrary, Story
+from envdoctor.probes.jit_cache import find_jit_extensions
 from envdoctor.probes.loader import find_loader
 from envdoctor.probes.story import find_story
 from tests.builders import an_environment, variables
@@ -37,6 +38,7 @@ def tell(venv: Venv, asked: str, **values: str) -> Story:
         environment=found.environment,
         distributions=found.distributions,
         torch=found.torch,
+        jit_extensions=find_jit_extensions(found.environment, found.torch, found.variables),
         loader=find_loader(found, kb.load()),
         variables=found.variables,
     )
@@ -155,6 +157,21 @@ def test_of_several_modules_the_one_that_is_imported_is_told_of_first(venv: Venv
     assert (story.library.module, story.library.import_chain) == ("x._C", ("x/__init__.py:1",))
 
 
+def test_what_torch_compiled_is_known_by_its_name(venv: Venv, tmp_path: Path) -> None:
+    torch = venv.torch()
+    (venv.site / "torch" / "include").mkdir()
+    (tmp_path / "fused.cpp").touch()
+    folder = tmp_path / "cache" / "fused"
+    fused = build_library(folder / "fused.so", init("fused"), needs=(torch,))
+    flags = f"cflags = -isystem {venv.site}/torch/include"
+    (folder / "build.ninja").write_text(f"{flags}\nbuild fused.o: compile {tmp_path}/fused.cpp\ndefault fused.so\n")
+
+    story = library(venv, "fused", TORCH_EXTENSIONS_DIR=str(folder.parent))
+
+    assert (story.path, story.failure) == (str(fused), None)
+    assert needs(story, "libtorch.so").is_already_loaded
+
+
 def test_a_module_for_another_python_is_told_to_be_passed_over(venv: Venv) -> None:
     build_library(venv.package("x") / "_C.cpython-38-x86_64-linux-gnu.so", init("_C"))
 
@@ -165,6 +182,8 @@ def test_a_module_for_another_python_is_told_to_be_passed_over(venv: Venv) -> No
     ("asked", "message"),
     [
         ("libcublasLt.so.12", "is called `libcublasLt.so.12`; near names are `libcublas.so.12`"),
+        ("x._C", "is called `x._C`; near names are `x._C_stable`, `x.image_stable`$"),
+        ("xy", "is called `xy`; near names are `x`"),
         ("nothing.like.it", "is called `nothing.like.it`$"),
         ("", "is called ``$"),
         ("./gone.so", "`./gone.so` does not exist"),
@@ -176,6 +195,8 @@ def test_a_module_for_another_python_is_told_to_be_passed_over(venv: Venv) -> No
 def test_an_unknown_name_is_one_error(asked: str, message: str, venv: Venv) -> None:
     build_library(venv.site / "nvidia" / "lib" / "libcublas.so.12")
     (venv.package("pure") / "inner.py").touch()
+    for name in ("image_stable", "_C_stable"):
+        build_library(venv.package("x") / f"{name}.so")
 
     with pytest.raises(UnknownLibraryError, match=message):
         tell(venv, asked)
