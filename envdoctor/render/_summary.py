@@ -178,8 +178,10 @@ def _torch(torch: TorchBuild) -> str:
 
 def _loader(loader: Loader) -> str:
     """Count; what of the rest matters is said by the rules: many packages have libraries for other surroundings."""
-    whole = f"{loader.asked - len(loader.failed)} of {loader.asked} libraries load"
-    return f"{whole}; torch does not" if loader.torch else whole
+    loaded = f"{loader.asked - len(loader.failed)} of {loader.asked}"
+    if loader.torch:
+        return f"torch does not load; {loaded} libraries that need no torch do"
+    return f"{loaded} libraries load"
 
 
 def _driver(driver: Driver) -> str:

@@ -39,6 +39,11 @@ class Override:
             value=f"{won.name} {written_version(won)} is imported, not {written_version(lost)} in {lost.location}",
         )
 
+    @property
+    def folders(self) -> tuple[str, str]:
+        """Where both lie."""
+        return self.winner.location, self.loser.location
+
 
 def find_overrides(distributions: Iterable[Distribution], environment: Environment, origin: str) -> list[Override]:
     """Find what folders of *origin* bring in another version than the environment does; torch comes first."""
@@ -102,8 +107,18 @@ def describe_overrides(overrides: list[Override]) -> str:
 
 
 def list_evidence(overrides: list[Override]) -> Iterator[Evidence]:
-    """Yield the first pairs, and say how many there are more."""
-    yield from (override.evidence for override in overrides[:_MOST_NAMED])
+    """Yield the first pairs, their folders once, and say how many there are more."""
+    by_folders: dict[tuple[str, str], list[Override]] = {}
+    for override in overrides[:_MOST_NAMED]:
+        by_folders.setdefault(override.folders, []).append(override)
+    for (before, behind), pairs in by_folders.items():
+        if len(pairs) == 1:
+            yield pairs[0].evidence
+            continue
+        yield Evidence(source=before, value=f"comes before {behind}")
+        for pair in pairs:
+            versions = f"{written_version(pair.winner)} is imported, not {written_version(pair.loser)}"
+            yield Evidence(source=pair.winner.name, value=versions)
     if len(overrides) > _MOST_NAMED:
         names = ", ".join(override.winner.name for override in overrides[_MOST_NAMED:])
         yield Evidence(source=f"{len(overrides) - _MOST_NAMED} more", value=names)

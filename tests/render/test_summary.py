@@ -149,7 +149,7 @@ def test_the_loader_is_summed_up() -> None:
 
     assert dict(header(healthy_facts(loader=loader)))["loader"] == "216 of 217 libraries load"
     assert dict(header(healthy_facts(loader=replace(loader, torch=a_missing_library()))))["loader"] == (
-        "216 of 217 libraries load; torch does not"
+        "torch does not load; 216 of 217 libraries that need no torch do"
     )
 
 

@@ -20,6 +20,17 @@ def test_names_what_wins_and_what_loses() -> None:
     ]
 
 
+def test_names_the_folders_of_several_once() -> None:
+    distributions = (*pair(USER, "h5py", "3.1.0", "2.10.0"), *pair(USER, "torch", "1.7.0", "1.5.0"))
+    [finding] = overridden_by_user_site(environment=CONDA, distributions=distributions)
+
+    assert [(one.source, one.value) for one in finding.evidence] == [
+        (USER, f"comes before {SITE_PACKAGES}"),
+        ("torch", "1.7.0 is imported, not 1.5.0"),
+        ("h5py", "3.1.0 is imported, not 2.10.0"),
+    ]
+
+
 def test_torch_comes_first_and_many_are_counted() -> None:
     others = [one for number in range(12) for one in pair(USER, f"pkg-{number}", "2.0", "1.0")]
     [finding] = overridden_by_user_site(
@@ -27,7 +38,7 @@ def test_torch_comes_first_and_many_are_counted() -> None:
     )
 
     assert finding.message == "the user site puts torch 1.13.1 and 12 others before the environment's own"
-    assert len(finding.evidence) == 11
+    assert len(finding.evidence) == 12
     assert finding.evidence[-1].source == "3 more"
 
 
