@@ -13,6 +13,7 @@ from envdoctor.kb.tables import (
     ChipRow,
     CompanionPinRow,
     CudaPartRow,
+    CudaWheelRow,
     DriverBranchRow,
     GpuAliasRow,
     GpuRow,
@@ -400,6 +401,12 @@ class KnowledgeBase:
         """Return what can be installed instead of a distribution that needs libraries of a desktop."""
         rows = self._rows("system_libraries.toml", "headless", HeadlessRow)
         return next((row for row in rows if distribution in row.distributions), None)
+
+    def cuda_wheel(self, distribution: str, *, cuda: int, cudnn: int) -> CudaWheelRow | None:
+        """Return what to install in place of a distribution that is for another CUDA; *cudnn* is the one at hand."""
+        rows = self._rows("cuda_wheels.toml", "cuda_wheel", CudaWheelRow)
+        fitting = (row for row in rows if row.cuda == cuda and row.cudnn in {0, cudnn})
+        return next((row for row in fitting if distribution in row.distributions), None)
 
     # --- messages ------------------------------------------------------------------------------------------------
 

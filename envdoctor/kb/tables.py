@@ -287,6 +287,19 @@ class HeadlessRow(Row):
     packages: tuple[str, ...]  # of Debian and Ubuntu: what the former needs
 
 
+# --- cuda_wheels.toml --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaWheelRow(Row):
+    """What to install for one major version of CUDA in place of distributions, or releases, for another."""
+
+    distributions: tuple[str, ...]
+    cuda: int
+    cudnn: int = 0  # the major version that it needs, 0 when none
+    requirement: str
+
+
 # --- symptoms.toml -----------------------------------------------------------------------------------------------
 
 

