@@ -1,10 +1,13 @@
 """The dynamic loader refuses torch itself."""
 
+from collections.abc import Iterator
+
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
 from envdoctor.model.finding import Evidence, Finding, Severity
-from envdoctor.model.loading import Loader
+from envdoctor.model.loading import Loader, LoadFailure, LoadFault
 from envdoctor.model.rule import Conclusions, rule
+from envdoctor.rules._coverage import short_path
 from envdoctor.rules._load_causes import Cause, find_cause
 from envdoctor.rules._load_scene import Scene
 from envdoctor.rules._load_stories import Trouble, describe_cause, remedy_for_torch, tell_of_torch
@@ -68,7 +71,14 @@ def unloadable_torch(
         message=f"`import torch` fails: {tell_of_torch(cause, trouble)}",
         evidence=(
             Evidence(source="import torch", value=loader.torch.words),
+            *_say_who_needs(loader.torch),
             *describe_cause(cause, trouble),
         ),
         remedy=remedy_for_torch(cause, trouble),
     )
+
+
+def _say_who_needs(failure: LoadFailure) -> Iterator[Evidence]:
+    """Name the file that needs a missing library, which the loader does not say."""
+    if failure.fault is LoadFault.LIBRARY and failure.file:
+        yield Evidence(source="needed by", value=short_path(failure.file))

@@ -41,7 +41,10 @@ def test_names_the_wheel_that_is_missing_in_the_version_that_torch_wants(kb: Kno
     )
 
     assert finding.message == "`import torch` fails: `libcublas.so.11` is not there"
-    assert finding.evidence[0].value == "libcublas.so.11: cannot open shared object file: No such file or directory"
+    assert [(one.source, one.value) for one in finding.evidence] == [
+        ("import torch", "libcublas.so.11: cannot open shared object file: No such file or directory"),
+        ("needed by", "torch/lib/libtorch_cuda.so"),
+    ]
     assert finding.remedy is not None
     assert finding.remedy.commands == (
         "python -m pip install --force-reinstall --no-deps nvidia-cublas-cu11==11.10.3.66",
