@@ -1,5 +1,6 @@
 """Real faults made in real environments: what is predicted of each is what the real loader says of it."""
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor import kb as knowledge
 from envdoctor.model.facts import Unavailable
 from envdoctor.probes.environment import find_environment
 from tests.compiler import build_library, needs_compiler
@@ -151,17 +153,32 @@ def build_without(package: Path, *names: str) -> Path:
     return extension
 
 
+def in_a_slim_image(package: Path, _: pytest.MonkeyPatch) -> Path:
+    """As in https://github.com/Physical-Intelligence/openpi/pull/484, whose libGL.so.1 this machine may have."""
+    known = [name for row in knowledge.load().system_libraries() for name in row.libraries]
+    missing = [name for name in known if not is_here(name)]
+    return build_without(package, missing[0]) if missing else pytest.skip("this system has all that others lack")
+
+
+def is_here(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def of_python_3_8(package: Path, _: pytest.MonkeyPatch) -> Path:
     """An extension module of Python 3.8 whose name does not tell."""
     (package / "__init__.py").write_text("from . import math\n")
     library = package / "math.so"
-    shutil.copyfile(module_of_python_3_8(), library)
+    shutil.copyfile(module_of_python("3.8"), library)
     return library
 
 
-def module_of_python_3_8() -> Path:
-    version = find_python("3.8").resolve().parents[1] / "lib" / "python3.8"
-    return next(version.glob("lib-dynload/math.*.so"))
+def module_of_python(version: str) -> Path:
+    folder = find_python(version).resolve().parents[1] / "lib" / f"python{version}"
+    return next(folder.glob("lib-dynload/math.*.so"))
 
 
 @needs_compiler
@@ -186,6 +203,7 @@ def module_of_python_3_8() -> Path:
             "ED305",
         ),
         (embedding_another_python, f"libpython3.4m.so.1.0: {NOT_FOUND}", "ED309"),
+        (in_a_slim_image, NOT_FOUND, "ED308"),
         (of_python_3_8, "{library}: undefined symbol: _PyLong_One", "ED309"),
     ],
 )
@@ -220,17 +238,19 @@ def a_package(python: Path) -> Path:
     return package
 
 
-def test_a_module_for_another_python_is_invisible(tmp_path: Path) -> None:
-    python = make_venv(tmp_path / "venv", "3.11")
+@pytest.mark.parametrize(("built_for", "here", "tag"), [("3.8", "3.11", "cpython-38"), ("3.6", "3.8", "cpython-36m")])
+def test_a_module_for_another_python_is_invisible(built_for: str, here: str, tag: str, tmp_path: Path) -> None:
+    """As in https://github.com/deadsnakes/issues/issues/112."""
+    python = make_venv(tmp_path / "venv", here)
     package = a_package(python)
-    shutil.copy(module_of_python_3_8(), package / "_C.cpython-38-x86_64-linux-gnu.so")
+    shutil.copy(module_of_python(built_for), package / f"_C.{tag}-x86_64-linux-gnu.so")
     done = subprocess.run([python, "-c", "import package"], capture_output=True, text=True, check=False)
     facts = examine(python)
 
     assert "cannot import name '_C'" in done.stderr
     assert not isinstance(facts.foreign_modules, Unavailable)
     assert [(foreign.module, foreign.tag) for foreign in facts.foreign_modules] == [
-        ("package._C", "cpython-38-x86_64-linux-gnu")
+        ("package._C", f"{tag}-x86_64-linux-gnu")
     ]
 
 
