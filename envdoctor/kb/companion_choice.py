@@ -6,8 +6,7 @@ from packaging.version import Version
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.tables import CompanionPinRow
-from envdoctor.kb.torch_builds import X86_64
-from envdoctor.kb.torch_choice import COMPANIONS, bring_to_light, pip_install
+from envdoctor.kb.torch_choice import COMPANIONS, bring_to_light, pip_install, wheel_platform
 from envdoctor.model.facts import Distribution, Environment, MetadataKind, TorchBuild, TorchFlavour
 from envdoctor.model.finding import Remedy
 from envdoctor.model.wording import enumerate_all
@@ -64,7 +63,7 @@ def companion_remedy(name: str, wish: CompanionWish, kb: KnowledgeBase) -> Remed
 
 def _find_index(wish: CompanionWish, kb: KnowledgeBase) -> _Index | None:
     torch, release = wish.torch, wish.torch.version.partition("+")[0]
-    platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
+    platform = wheel_platform(wish.environment)
     if torch.flavour is TorchFlavour.CUDA:
         rows = (row for row in kb.torch_builds() if row.version == release and row.cuda == torch.build_cuda_version)
         row = next((row for row in rows if row.platform == platform), None)

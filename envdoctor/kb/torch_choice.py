@@ -111,8 +111,13 @@ def bring_to_light(
     return Remedy(summary=f"{start}; {end}", commands=commands)
 
 
+def wheel_platform(environment: Environment | None) -> str:
+    """Return the platform as wheels call it; the usual one for a folder of packages, which does not tell."""
+    return (environment.platform if environment else "").replace("-", "_") or X86_64
+
+
 def _find_build(wish: TorchWish, kb: KnowledgeBase) -> Remedy:
-    platform = wish.environment.platform.replace("-", "_") if wish.environment else X86_64
+    platform = wheel_platform(wish.environment)
     others = [row for row in kb.torch_builds() if row.platform == platform and not _is_installed(row, wish)]
     builds = [row for row in others if _has_code(row, wish.capability, kb)]
     if not builds:

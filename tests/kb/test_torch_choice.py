@@ -387,6 +387,17 @@ def test_claims_no_more_than_the_tables_know_of_other_machines() -> None:
     assert "the nearest newer release known here with code for 9.0" in find_torch_remedy(wish, KB).summary
 
 
+def test_takes_a_folder_of_packages_for_one_of_the_usual_platform() -> None:
+    wish = TorchWish(
+        installed=a_torch("1.10.2+cu102"),
+        capability=ComputeCapability(8, 9),
+        environment=an_environment(platform="", python_version=Unavailable("a bare site-packages")),
+        driver=a_driver("535.161.07"),
+    )
+
+    assert find_torch_remedy(wish, KB).summary == "install torch 1.10.2+cu111, the same release with code for 8.9"
+
+
 @pytest.mark.parametrize("platform", ["win-amd64", "macosx-11.0-arm64"])
 def test_knows_no_build_for_other_platforms(platform: str) -> None:
     wish = TorchWish(
