@@ -120,6 +120,20 @@ def test_nothing_is_said_against_a_user_site_that_hides_nothing(tmp_path: Path, 
     assert check(python, nowhere, PYTHONUSERBASE=str(tmp_path / "user")).codes == []
 
 
+def test_nothing_is_said_against_metadata_that_do_not_match_their_list(tmp_path: Path, nowhere: Path) -> None:
+    """https://github.com/pytorch/pytorch/issues/97153: as a wheel of torch 1.11.0 has them."""
+    python = make_venv(tmp_path / "venv", "3.8")
+    fill(python, tmp_path, "torch", "1.11.0", "torch/__init__.py", "torch/version.py")
+    (metadata,) = site_packages_of(python).glob("torch-*.dist-info/METADATA")
+    (record,) = site_packages_of(python).glob("torch-*.dist-info/RECORD")
+    record.write_text(
+        record.read_text().replace("METADATA,", "METADATA,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
+    )
+    metadata.write_text(metadata.read_text() + "Home-page: https://pytorch.org/\n")
+
+    assert "ED015" not in check(python, nowhere).codes
+
+
 @pytest.fixture(scope="module")
 def editable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A venv into which a real pip installed a project as an editable one; its source is `project` beside it."""

@@ -34,6 +34,7 @@ class Package:
 
     name: str
     version: str = "1.0"
+    module: str = ""  # what it is imported by, if that is another name
     library: str = ""  # path in site-packages, of most `NAME/_C.so`; "-" for none
     lacks: str = ""  # a symbol that it takes from elsewhere
     needs: tuple[str, ...] = ("libc10.so",)
@@ -42,7 +43,7 @@ class Package:
     @property
     def folder(self) -> str:
         """The name that it is imported by."""
-        return self.name.replace("-", "_")
+        return self.module or self.name.replace("-", "_")
 
     def place(self, site_packages: Path) -> Path:
         return site_packages / (self.library or f"{self.folder}/_C.so")
@@ -69,7 +70,7 @@ class Package:
         return build_library(library, f'{calls} extern "C" void* PyInit_{module}() {{ return nullptr; }}', needs=needed)
 
     def _write_metadata(self, site_packages: Path, files: list[Path]) -> None:
-        folder = site_packages / f"{self.folder}-{self.version}.dist-info"
+        folder = site_packages / f"{self.name.replace('-', '_')}-{self.version}.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n")
         (folder / "INSTALLER").write_text("pip\n")
@@ -273,12 +274,23 @@ HOLLOW = {
             package=Package(
                 name="onnxruntime-gpu",
                 version="1.17.0",
+                module="onnxruntime",
                 library="onnxruntime/capi/libonnxruntime_providers_cuda.so",
                 needs=("libcublasLt.so.11",),
             ),
             code="ED310",
             message="it fails when first used",
             words=f"libcublasLt.so.11: {NOT_FOUND}",
+            remedy="onnxruntime-gpu>=1.19,<1.27",
+        ),
+        Thread(
+            url="https://github.com/sniklaus/pytorch-pwc/issues/58",
+            package=Package(
+                name="cupy-cuda111", version="9.6.0", module="cupy", needs=("libcublas.so.11", "libnvrtc.so.11.1")
+            ),
+            code="ED304",
+            message="needs `libcublas.so.11` of CUDA, which is not there",
+            remedy="pip install cupy-cuda12x",
         ),
         Thread(
             url="https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1056",
@@ -305,6 +317,7 @@ HOLLOW = {
             message="was built without its CUDA part",
             remedy="FORCE_CUDA=1 TORCH_CUDA_ARCH_LIST=8.6 ",
         ),
+        # The same is left where a plain install overwrote a good build: https://github.com/NVIDIA/apex/issues/447.
         Thread(
             url="https://github.com/NVIDIA/apex/issues/1755",
             package=Package(name="apex", version="0.1", library="-", sources=("apex/multi_tensor_apply/__init__.py",)),
@@ -318,6 +331,17 @@ HOLLOW = {
             package=replace(FLASH_ATTN, version="2.8.3", needs=("libc10.so", "libcudart.so.12")),
             code="ED304",
             message="needs CUDA 12 (`libcudart.so.12`), which is not there; torch 2.14.1+cu130 has CUDA 13.0",
+        ),
+        Thread(
+            url="https://github.com/microsoft/onnxruntime/issues/21684",
+            package=Package(
+                name="onnxruntime-gpu",
+                version="1.27.0",
+                module="onnxruntime",
+                library="onnxruntime/capi/libonnxruntime_providers_cuda.so",
+                needs=("libcublasLt.so.13", "libcudnn.so.9"),
+            ),
+            code="",
         ),
     ),
 }
