@@ -55,7 +55,19 @@ def test_repetitions_have_bounds(symptom: SymptomRow) -> None:
         ("ModuleNotFoundError: No module named 'mmcv._ext'", "ED309"),
         ("WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for: PyTorch 2.1.2", "ED311"),
         ("ImportError: /a/b.so: file too short", "ED312"),
+        ("    from torch._C import *\nImportError: No module named _C\n", "ED010"),
+        ("ImportError: Failed to load PyTorch C extensions:\n    It appears that PyTorch has loaded", "ED021"),
+        ("Importing the numpy C-extensions failed. This error can happen for\nmany reasons", "ED309"),
+        ("symbol f version libcublasLt.so.11 not defined in file libcublasLt.so.11 with link time reference", "ED306"),
     ],
 )
 def test_other_wordings_of_real_messages_are_known(message: str, code: str) -> None:
     assert code in {code for symptom in SYMPTOMS if symptom.matches(message) for code in symptom.codes}
+
+
+def test_a_line_of_every_failure_of_torch_says_nothing() -> None:
+    log = "    from torch._C import *  # noqa: F403\nImportError: libcudnn.so.9: cannot open shared object file"
+    codes = {code for symptom in SYMPTOMS if symptom.matches(log) for code in symptom.codes}
+
+    assert "ED301" in codes
+    assert not codes & {"ED010", "ED021"}
