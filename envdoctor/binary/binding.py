@@ -1,12 +1,13 @@
 """Which symbols of a new library nothing defines, looked up as glibc does when it relocates (elf/dl-lookup.c)."""
 
-from collections.abc import Hashable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from envdoctor.binary.link_map import LinkMap
 from envdoctor.binary.loadable import GlibcVersion, LibraryImage
-from envdoctor.binary.symbols import Reference, gnu_hash
+from envdoctor.binary.symbols import Reference, Version, gnu_hash
 
 # Before, a symbol that the file named by its version lacks ended the search, in words of its own.
 _SEARCHES_ON = (2, 30)
@@ -24,10 +25,10 @@ class Binding(Enum):
 class Providers:
     """Who was found to define what, in all scopes so far."""
 
-    # Which file was last found to define a symbol: by name, version, and whether just this version will do.
-    by_symbol: dict[tuple[bytes, bytes, bool], LibraryImage] = field(default_factory=dict)
+    # Which file was last found to define a symbol, by the version that is asked for, and by name.
+    by_symbol: defaultdict[Version | None, dict[bytes, LibraryImage]] = field(default_factory=lambda: defaultdict(dict))
     # For a file all of whose symbols were found: which files define them. Many modules need the same large libraries.
-    by_user: dict[Hashable, frozenset[Hashable]] = field(default_factory=dict)
+    by_user: dict[LibraryImage, frozenset[LibraryImage]] = field(default_factory=dict)
 
 
 class Lookup:
@@ -37,12 +38,11 @@ class Lookup:
         self, scope: list[LinkMap], by_name: Mapping[str, LinkMap], providers: Providers, glibc: GlibcVersion
     ) -> None:
         self._in_order = [loaded.image for loaded in scope]
-        self._identities = frozenset(image.identity for image in self._in_order)
+        self._scope = frozenset(self._in_order)
         self._by_name = by_name
         self._providers = providers
         self._likeliest_first = list(self._in_order)
         self._searches_on = glibc >= _SEARCHES_ON
-        self._used: set[Hashable] = set()  # by the file that is looked at
 
     def find_undefined(self, image: LibraryImage, binding: Binding) -> list[Reference]:
         """Find what nothing defines of the symbols that a file uses, in the loader's order.
@@ -51,36 +51,41 @@ class Lookup:
             BinaryError: the tables of a file are damaged or cut off.
 
         """
-        known = self._providers.by_user.get(image.identity)
-        if known is not None and known <= self._identities:
+        known = self._providers.by_user.get(image)
+        if known is not None and known <= self._scope:
             return []
         symbols = image.symbols
         references = symbols.read_references(with_weak=not self._searches_on)
-        self._used = set()
-        missing = {reference.symbol: reference for reference in references if not self._is_satisfied(reference)}
+        missing = self._find_missing(image, references) if self._searches_on else self._find_missing_before(references)
         if not missing:
-            if self._searches_on:
-                self._providers.by_user[image.identity] = frozenset(self._used)
             return []
         # Only what a relocation uses is looked up.
         relocated = symbols.read_relocated(with_calls=binding is Binding.NOW or image.binds_now)
         return [missing[symbol] for symbol in dict.fromkeys(relocated) if symbol in missing]
 
-    def _is_satisfied(self, reference: Reference) -> bool:
-        version = reference.version
-        if version and not self._searches_on:
-            return self._is_satisfied_in_order(reference)
-        if reference.is_weak:
-            return True
-        key = (reference.name, version.name, version.is_hidden) if version else (reference.name, b"", False)
-        provider = self._providers.by_symbol.get(key)
-        if provider is None or provider.identity not in self._identities:
-            provider = self._find_provider(reference)
-            if provider is None:
-                return False
-            self._providers.by_symbol[key] = provider
-        self._used.add(provider.identity)
-        return True
+    def _find_missing(self, user: LibraryImage | None, references: Iterable[Reference]) -> dict[int, Reference]:
+        """Find the references that nothing satisfies, where the order does not matter, and note who satisfies them."""
+        missing, used = {}, set()
+        for reference in references:
+            known = self._providers.by_symbol[reference.version]
+            provider = known.get(reference.name)
+            if provider not in self._scope:
+                provider = self._find_provider(reference)
+                if provider is None:
+                    missing[reference.symbol] = reference
+                    continue
+                known[reference.name] = provider
+            used.add(provider)
+        if user and not missing:
+            self._providers.by_user[user] = frozenset(used)
+        return missing
+
+    def _find_missing_before(self, references: Iterable[Reference]) -> dict[int, Reference]:
+        """Find them for a glibc that does not search on behind the file that a version names."""
+        plain = [reference for reference in references if not reference.version and not reference.is_weak]
+        versioned = [reference for reference in references if reference.version]
+        unsatisfied = [reference for reference in versioned if not self._is_satisfied_in_order(reference)]
+        return self._find_missing(None, plain) | {reference.symbol: reference for reference in unsatisfied}
 
     def _find_provider(self, reference: Reference) -> LibraryImage | None:
         """Find a file that defines a symbol: whether there is one does not depend on who is asked first."""
@@ -108,7 +113,7 @@ class Lookup:
     def _named(self, reference: Reference) -> LibraryImage | None:
         """The file that the version of a reference names, where it is in scope."""
         found = self._by_name.get(reference.version.file) if reference.version else None
-        return found.image if found and found.image.identity in self._identities else None
+        return found.image if found and found.image in self._scope else None
 
     def complain(self, reference: Reference) -> str:
         """Say that nothing defines a symbol."""

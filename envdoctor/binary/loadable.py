@@ -54,9 +54,9 @@ class Refusal(NamedTuple):
     is_other_class: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LibraryImage:
-    """A file that the loader would map; what is asked for is read once."""
+    """A file that the loader would map, one for all of its paths; what is asked for is read once."""
 
     identity: Hashable
     elf: Elf

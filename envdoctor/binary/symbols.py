@@ -6,7 +6,7 @@ gigabyte fill tens of megabytes.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -50,6 +50,7 @@ _MOST_VERSIONS = 1 << 15
 _LARGEST_STRINGS_IN_MEMORY = 16 << 20
 _USUAL_NAME = 256
 _CHAIN_STEP = 1 << 12
+_LOWEST_BITS = bytes(octet & 1 for octet in range(256))
 
 _MASK = 0xFFFFFFFF
 _LONGEST_WEIGHED = 1024
@@ -132,21 +133,22 @@ class SymbolTable:
         # This runs tens of thousands of times per process: the Bloom filter answers nearly always, so it comes first.
         if (table := self._gnu_table) is None:
             return self._is_matched(self._find_by_system_v(name), name, version)
-        bloom, bloom_mask, shift, buckets, chains = table
+        bloom, bloom_mask, shift, buckets, first, chains = table
         word = bloom[(hash_value >> 6) & bloom_mask]
         if not (word >> (hash_value & 63)) & (word >> ((hash_value >> shift) & 63)) & 1:
             return False
-        first = self._first_hashed
+        start = buckets[hash_value % len(buckets)]
+        if start < first:
+            return False
         candidates = []
-        for place in range(max(buckets[hash_value % len(buckets)] - first, -1), len(chains)):
-            if place < 0:
-                return False
-            chained = chains[place]
-            if (chained ^ hash_value) >> 1 == 0:
-                candidates.append(place + first)
+        wanted = hash_value | 1  # the lowest bit marks the end of a chain
+        for symbol in range(start, first + len(chains)):
+            chained = chains[symbol - first]
+            if chained | 1 == wanted:
+                candidates.append(symbol)
             if chained & 1:
                 break
-        return self._is_matched(candidates, name, version)
+        return bool(candidates) and self._is_matched(candidates, name, version)
 
     def _find_by_system_v(self, name: bytes) -> list[int]:
         if (table := self._system_v_table) is None:
@@ -162,8 +164,12 @@ class SymbolTable:
     def _is_matched(self, candidates: list[int], name: bytes, version: Version | None) -> bool:
         """Choose among the definitions of a name as `do_lookup_x` and `check_match` do."""
         defaults = []
+        table, end = self._symbol_table, len(self._symbol_table)
         for symbol in candidates:
-            name_offset, kind, visibility, section, value, _ = self._symbol(symbol)
+            place = symbol * _SYMBOL.size
+            if place + _SYMBOL.size > end:
+                raise ElfError("a hash of no symbol", self._symbols + place)
+            name_offset, kind, visibility, section, value, _ = _SYMBOL.unpack_from(table, place)
             has_value = value or section == _SECTION_ABSOLUTE or kind & 0xF == _TYPE_TLS
             is_definition = section and has_value and kind & 0xF in _FINDABLE_TYPES
             if not is_definition or not self._is_named(name_offset, name):
@@ -194,12 +200,6 @@ class SymbolTable:
             return _Fit.EXACT if defined.name == version.name else _Fit.NO
         return _Fit.NO if is_hidden or version.is_hidden else _Fit.DEFAULT
 
-    def _symbol(self, symbol: int) -> tuple[int, ...]:
-        place = symbol * _SYMBOL.size
-        if place + _SYMBOL.size > len(self._symbol_table):
-            raise ElfError("a hash of no symbol", self._symbols + place)
-        return _SYMBOL.unpack_from(self._symbol_table, place)
-
     def _is_named(self, name_offset: int, name: bytes) -> bool:
         strings = self._strings
         if strings is None:
@@ -220,18 +220,20 @@ class SymbolTable:
         count = self._reference_count
         table = self.elf.reader.read(self._symbols, count * _SYMBOL.size) if count else b""
         if self._version_symbols is None or not count:
-            versions: Iterator[tuple[int]] = repeat((0,), count)
+            versions: Iterable[int] = repeat(0, count)
         else:
-            versions = _HALF.iter_unpack(self.elf.reader.read(self._version_symbols, count * _HALF.size))
+            versions = memoryview(self.elf.reader.read(self._version_symbols, count * _HALF.size)).cast("H")
         name_at = self._name_reader()
+        version_of = self._versions.get
         found = []
-        for number, (symbol, (version,)) in enumerate(zip(_SYMBOL.iter_unpack(table), versions, strict=True)):
-            name_offset, kind, visibility, section, _, _ = symbol
-            binding = kind >> 4
-            if section or not number or binding not in bindings or visibility & 3 in _LOCAL_VISIBILITIES:
+        # Columns of the table: made of them are only the few fields that are needed.
+        kinds, visibilities, sections = table[4::24], table[5::24], memoryview(table).cast("H")[3::12]
+        columns = zip(memoryview(table).cast("I")[::6], kinds, visibilities, sections, versions, strict=True)
+        for number, (name_offset, kind, visibility, section, version) in enumerate(columns):
+            if section or kind >> 4 not in bindings or visibility & 3 in _LOCAL_VISIBILITIES or not number:
                 continue
-            needed = self._versions.get(version & _VERSION_INDEX) if version else None
-            found.append(Reference(number, name_at(name_offset), needed, binding == _BINDING_WEAK))
+            needed = version_of(version & _VERSION_INDEX) if version else None
+            found.append(Reference(number, name_at(name_offset), needed, kind >> 4 == _BINDING_WEAK))
         return found
 
     def read_relocated(self, *, with_calls: bool) -> Iterator[int]:
@@ -261,21 +263,20 @@ class SymbolTable:
         if self._gnu_table is None:
             return 0 if self._system_v_table is None else len(self._system_v_table[1])
         if any(self._gnu_table[3]):
-            return self._first_hashed
+            return self._gnu_table[4]
         return (
             max(self.read_relocated(with_calls=True), default=-1) + 1
         )  # nothing is defined, and linkers write any number
 
     def _name_reader(self) -> Callable[[int], bytes]:
         """Choose how names are read: a table of moderate size is read whole, once for all names."""
-        start, _ = self.elf.dynamic_strings
-        content = self._read_strings()
+        content = self._strings
         if content is None:
             return self._name_at
 
         def name_at(offset: int) -> bytes:
             if (length := content.find(b"\0", offset)) < 0:
-                raise ElfError("a name without an end", start + offset)
+                raise ElfError("a name without an end", self.elf.dynamic_strings[0] + offset)
             return content[offset:length]
 
         return name_at
@@ -293,8 +294,8 @@ class SymbolTable:
     def needed_versions(self) -> tuple[NeededVersion, ...]:
         """The versions that other files must have, in the order in which the loader looks for them (DT_VERNEED)."""
         return tuple(
-            NeededVersion(file, self._name_at(name), hash_value, bool(flags & _VERSION_FLAG_WEAK))
-            for file, hash_value, flags, _, name in self._version_needs()
+            NeededVersion(file, name, hash_value, bool(flags & _VERSION_FLAG_WEAK))
+            for file, hash_value, flags, _, name in self._version_needs
         )
 
     @cached_property
@@ -302,22 +303,26 @@ class SymbolTable:
         """The versions that the file has, with their hashes, its own name among them; None without DT_VERDEF."""
         if not self._has_definitions:
             return None
-        return {self._name_at(name): hash_value for _, _, hash_value, name in self._version_definitions()}
+        return {name: hash_value for _, _, hash_value, name in self._version_definitions}
 
     @cached_property
     def _versions(self) -> dict[int, Version]:
         """The versions that the table of symbol versions refers to, by their index."""
         found = {
-            index & _VERSION_INDEX: Version(self._name_at(name), bool(index & _VERSION_HIDDEN), file)
-            for file, _, _, index, name in self._version_needs()
+            index & _VERSION_INDEX: Version(name, bool(index & _VERSION_HIDDEN), file)
+            for file, _, _, index, name in self._version_needs
         }
-        for flags, index, _, name in self._version_definitions():
+        for flags, index, _, name in self._version_definitions:
             if not flags & _VERSION_FLAG_BASE:
-                found[index & _VERSION_INDEX] = Version(self._name_at(name))
+                found[index & _VERSION_INDEX] = Version(name)
         return found
 
-    def _version_needs(self) -> Iterator[tuple[str, int, int, int, int]]:
-        """Yield file, hash, flags, index and name of every version that is needed."""
+    @cached_property
+    def _version_needs(self) -> list[tuple[str, int, int, int, bytes]]:
+        """File, hash, flags, index and name of every version that is needed."""
+        return list(self._read_version_needs())
+
+    def _read_version_needs(self) -> Iterator[tuple[str, int, int, int, bytes]]:
         place = self._offset_of(layout.TAG_VERSION_NEEDS)
         for _ in range(_MOST_VERSIONS):
             if place is None:
@@ -329,19 +334,23 @@ class SymbolTable:
                 if inner is None:
                     break
                 hash_value, flags, index, name, next_entry = self.elf.reader.unpack(_NEEDED_VERSION, inner)
-                yield file_name, hash_value, flags, index, name
+                yield file_name, hash_value, flags, index, self._name_at(name)
                 inner = inner + next_entry if next_entry else None
             place = place + following if following else None
 
-    def _version_definitions(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield flags, index, hash and name of every version that is defined."""
+    @cached_property
+    def _version_definitions(self) -> list[tuple[int, int, int, bytes]]:
+        """Flags, index, hash and name of every version that is defined."""
+        return list(self._read_version_definitions())
+
+    def _read_version_definitions(self) -> Iterator[tuple[int, int, int, bytes]]:
         place = self._offset_of(layout.TAG_VERSION_DEFINITIONS)
         for _ in range(_MOST_VERSIONS):
             if place is None:
                 return
             _, flags, index, _, hash_value, names, following = self.elf.reader.unpack(_VERSION_DEFINITION, place)
             (name,) = self.elf.reader.unpack(_UINT, place + names)
-            yield flags, index, hash_value, name
+            yield flags, index, hash_value, self._name_at(name)
             place = place + following if following else None
 
     # --- tables ------------------------------------------------------------------------------------------------
@@ -359,7 +368,7 @@ class SymbolTable:
         if self._gnu_table is None:
             count = 0 if self._system_v_table is None else len(self._system_v_table[1])
         else:
-            count = self._first_hashed + len(self._gnu_table[4])
+            count = self._gnu_table[4] + len(self._gnu_table[5])
         return self._read_at(self._symbols, count * _SYMBOL.size)
 
     @cached_property
@@ -370,9 +379,6 @@ class SymbolTable:
     @cached_property
     def _strings(self) -> bytes | None:
         """The names of all symbols, unless they are very many."""
-        return self._read_strings()
-
-    def _read_strings(self) -> bytes | None:
         start, end = self.elf.dynamic_strings
         return self.elf.reader.read(start, end - start) if end - start <= _LARGEST_STRINGS_IN_MEMORY else None
 
@@ -386,13 +392,8 @@ class SymbolTable:
         return self.elf.dynamic_value(layout.TAG_VERSION_DEFINITIONS) is not None
 
     @cached_property
-    def _first_hashed(self) -> int:
-        place = self._offset_of(layout.TAG_GNU_HASH)
-        return 0 if place is None else int(self.elf.reader.unpack(_GNU_HASH, place)[1])
-
-    @cached_property
-    def _gnu_table(self) -> "tuple[memoryview, int, int, memoryview, memoryview] | None":
-        """Bloom filter, mask of its index, its shift, buckets, chains."""
+    def _gnu_table(self) -> "tuple[memoryview, int, int, memoryview, int, memoryview] | None":
+        """Bloom filter, mask of its index, its shift, buckets, number of the first symbol that has a hash, chains."""
         place = self._offset_of(layout.TAG_GNU_HASH)
         if place is None:
             return None
@@ -404,7 +405,7 @@ class SymbolTable:
         place += bloom_size * _WORD
         buckets = memoryview(self._read_at(place, bucket_count * 4)).cast("I")
         chains = self._read_chains(place + bucket_count * 4, first, max(buckets))
-        return memoryview(bloom).cast("Q"), bloom_size - 1, shift, buckets, memoryview(chains).cast("I")
+        return memoryview(bloom).cast("Q"), bloom_size - 1, shift, buckets, first, memoryview(chains).cast("I")
 
     def _read_chains(self, place: int, first: int, last_start: int) -> bytes:
         """Read the hashes of all symbols: up to the end of the chain that begins last."""
@@ -413,9 +414,9 @@ class SymbolTable:
         content = self._read_at(place, (last_start - first) * 4)
         for _ in range(_LARGEST_TABLE // _CHAIN_STEP):
             piece = self.elf.reader.peek(place + len(content), _CHAIN_STEP)
-            ends = [number for number, octet in enumerate(piece[::4]) if octet & 1]
-            if ends or len(piece) < _CHAIN_STEP:
-                return content + piece[: (ends[0] + 1) * 4 if ends else len(piece) // 4 * 4]
+            end = piece[::4].translate(_LOWEST_BITS).find(1)
+            if end >= 0 or len(piece) < _CHAIN_STEP:
+                return content + piece[: (end + 1) * 4 if end >= 0 else len(piece) // 4 * 4]
             content += piece
         raise ElfError("a chain of hashes without an end", place)
 
