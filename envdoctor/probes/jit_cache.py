@@ -5,6 +5,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from packaging.version import Version
@@ -30,6 +31,8 @@ _DEEPEST = 4  # some projects have slashes in the name of an extension, or a ver
 # `get_default_build_root` and `_get_build_directory` in torch/utils/cpp_extension.py.
 _FIRST_IN_HOME = (1, 6)  # before: in the folder for temporary files
 _FIRST_WITH_TAG = (1, 10)  # before: one cache for every Python and CUDA
+# `_jit_compile`: from then on the system holds the lock, and lets go of it with its process; the file stays for good.
+_FIRST_WITH_HELD_LOCK = (2, 14)
 
 # Matched word by word: the time of a search for words of any length would grow with the square of theirs.
 _GENCODE = re.compile(r"(?:-gencode=)?arch=[^,]*,code=(.*)")
@@ -51,6 +54,8 @@ def find_jit_extensions(
     has_tags = "TORCH_EXTENSIONS_DIR" not in named and _release(torch) >= _FIRST_WITH_TAG
     folders = find_files(root, _tag_pattern(environment, torch)) if has_tags else [root]
     found = [extension for folder in folders for extension in _find_extensions(folder, folder.name if has_tags else "")]
+    if _release(torch) >= _FIRST_WITH_HELD_LOCK:
+        found = [replace(extension, lock_age_seconds=None) for extension in found]
     if not found:
         return Unavailable(f"torch keeps no compiled extension of this Python in `{root}`", Absence.NOT_APPLICABLE)
     return tuple(found)

@@ -19,7 +19,8 @@ def locked_cached_extension(jit_extensions: tuple[JitExtension, ...]) -> Conclus
     or without a word.
 
     ## How envdoctor knows
-    It looks at the age of the files named `lock` in the cache that this torch uses with this Python.
+    It looks at the age of the files named `lock` in the cache that this torch uses with this Python. From torch 2.14 on
+    they stay, and lock nobody out: there it does not look.
 
     ## Why it happens
     The process that compiled was killed: a job reached its time limit, the container was stopped, memory ran out.

@@ -134,6 +134,15 @@ def test_a_lock_that_was_left_over_has_its_age(home: Path) -> None:
     assert extension.lock_age_seconds == pytest.approx(3600, abs=60)
 
 
+@pytest.mark.parametrize(("release", "is_lock"), [("2.13.0+cu130", True), ("2.14.1+cu130", False)])
+def test_the_file_that_newer_torches_leave_locks_nobody_out(home: Path, release: str, *, is_lock: bool) -> None:
+    (put(home / ".cache" / "torch_extensions" / "py38_cu130" / "fused") / "lock").touch()
+
+    [extension] = find(a_torch(release))
+
+    assert (extension.lock_age_seconds is not None) is is_lock
+
+
 def test_a_build_that_never_ended_has_no_library(home: Path) -> None:
     folder = put(home / ".cache" / "torch_extensions" / "py38_cu121" / "fused")
     (folder / "fused.so").unlink()
