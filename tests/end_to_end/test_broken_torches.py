@@ -5,6 +5,7 @@ Each is the fault of a thread; where one has no words of the loader, torch or a 
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ from envdoctor import api
 from envdoctor.model.facts import Facts
 from tests.compiler import build_library, needs_compiler
 from tests.end_to_end.real_loader import ask, ask_torch, examine, predicted_of_torch
-from tests.probes.pythons import make_prefix, site_packages_of
+from tests.probes.pythons import find_python, make_prefix, site_packages_of
 from tests.probes.torch_packages import make_torch
 
+RPATH_OF_CONDA = ("-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN/../lib")
 OWN_TORCH = ("-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN")  # RUNPATH, as in wheels of torch up to 1.12
 
 
@@ -251,3 +253,40 @@ def test_a_cached_extension_wants_a_newer_library_of_the_compiler(scene: Scene) 
     assert "version `GLIBCXX_3.4.99' not found" in words
     assert finding.code == "ED305"
     assert words in finding.evidence
+
+
+@needs_compiler
+def test_a_python_of_conda_finds_the_older_library_of_the_compiler_first(scene: Scene) -> None:
+    """https://github.com/sunset1995/DirectVoxGO/issues/19: its RPATH leads to the environment's own libstdc++."""
+    replace_python(scene.prefix / "bin" / "python3.11")
+    library(scene.prefix / "lib" / "libstdc++.so.6", version="GLIBCXX_3.4")
+    newer = library(scene.elsewhere / "newer" / "libstdc++.so.6", "of_the_future", version="GLIBCXX_3.4.99")
+    package = site_packages_of(scene.python) / "package"
+    extension = build_library(
+        package / "_C.so",
+        'extern "C" void of_the_future(); extern "C" void PyInit__C() { of_the_future(); }',
+        needs=[newer],
+        options=["-nostdlib"],
+    )
+    (package / "__init__.py").write_text("from . import _C\n")
+    [words] = ask(scene.python, extension, import_torch=False)
+    [finding] = findings(examine(scene.python))
+
+    assert words.startswith(f"{scene.prefix}/bin/../lib/libstdc++.so.6: version `GLIBCXX_3.4.99' not found")
+    assert finding.code == "ED305"
+    assert words in finding.evidence
+    assert finding.command.startswith("conda install ")
+
+
+def replace_python(path: Path) -> None:
+    """Build an interpreter that looks for its libraries in the environment, as conda's does."""
+    library_folder = find_python("3.11").resolve().parents[1] / "lib"
+    if not (library_folder / "libpython3.11.so").exists():
+        pytest.skip("the Python 3.11 of this machine has no shared library")
+    path.unlink()
+    subprocess.run(
+        ["gcc", "-x", "c", "-", "-o", path, f"-L{library_folder}", "-lpython3.11", *RPATH_OF_CONDA],
+        input="int Py_BytesMain(int, char**); int main(int count, char** words) { return Py_BytesMain(count, words); }",
+        text=True,
+        check=True,
+    )
