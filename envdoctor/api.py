@@ -9,7 +9,7 @@ from envdoctor.errors import FactsError
 from envdoctor.model.codec import CodecError
 from envdoctor.model.facts import Facts
 from envdoctor.model.facts_file import load_facts
-from envdoctor.model.finding import Finding, Outcome, Report, Status
+from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
 from envdoctor.model.story import Explanation, LibraryStory
 from envdoctor.probes import Plan, collect
 from envdoctor.rules import find_rules, load_rules
@@ -53,12 +53,25 @@ def explain_library(plan: Plan, asked: str) -> Explanation:
 
 def _about(outcome: Outcome, library: LibraryStory) -> tuple[Finding, ...]:
     """Choose the findings that name a library, or quote what the loader says to it."""
-    marks = (library.path, library.place, library.failure.words if library.failure else library.path)
     return tuple(
         finding
         for finding in outcome.findings
-        if any(mark in text for mark in marks for text in (finding.message, *(each.value for each in finding.evidence)))
+        if _is_named(library, finding.message)
+        or any(
+            _is_named(library, f"{each.source} {each.value}") or _is_quoted(library, each) for each in finding.evidence
+        )
     )
+
+
+def _is_named(library: LibraryStory, text: str) -> bool:
+    return library.path in text or library.place in text
+
+
+def _is_quoted(library: LibraryStory, evidence: Evidence) -> bool:
+    """Tell whether the loader says that to a library: not where it says the same to that of another package."""
+    package, _, rest = evidence.source.partition("/")
+    is_of_another = bool(rest) and package != library.place.partition("/")[0]
+    return library.failure is not None and library.failure.words in evidence.value and not is_of_another
 
 
 def find_facts(plan: Plan) -> Facts:

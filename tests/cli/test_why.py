@@ -120,6 +120,16 @@ def test_a_torch_that_fails_is_told_with_its_rule(venv: Venv, tmp_path: Path) ->
     assert "  loader       is not asked: `import torch` comes first, and fails:" in text(venv, "x").splitlines()
 
 
+def test_what_another_package_lacks_too_is_not_told_of_it(venv: Venv, tmp_path: Path) -> None:
+    gone = build_library(tmp_path / "libgone.so.1")
+    for name in ("x", "y"):
+        build_library(venv.package(name, "from . import _C") / f"_C{SUFFIX}", init("_C"), needs=(gone,))
+    gone.unlink()
+
+    [finding] = document(venv, "x")["findings"]
+    assert finding["message"].startswith("x 1.0 ")
+
+
 def test_a_terminal_sequence_in_a_name_is_shown_escaped(venv: Venv, tmp_path: Path) -> None:
     path = build_library(tmp_path / "lib\x1b[31mred.so")
 
