@@ -30,7 +30,7 @@ ALL_RULES = Selection()
 
 def examine(plan: Plan, selection: Selection = ALL_RULES) -> Report:
     """Collect the facts that *plan* asks for, and judge them."""
-    return judge(find_facts(plan), selection)
+    return judge(collect(plan, kb.load(), meanwhile=load_rules), selection)
 
 
 def explain_library(plan: Plan, asked: str) -> Explanation:

@@ -40,34 +40,21 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] 
     """
     from envdoctor.model.facts import Absence, Facts, Unavailable
     from envdoctor.probes import (
-        companions,
-        contested_files,
-        cupy,
         distributions,
         environ,
         environment,
-        extensions,
-        host,
         jit_cache,
-        launchers,
-        libraries,
         library_files,
         loader,
-        named_gpus,
         nvml,
-        records,
-        shadows,
-        toolchain,
         torch_build,
-        triton,
     )
     from envdoctor.probes.errand import Errand
 
-    named = named_gpus.find_named_gpus(plan.gpus, kb)
     examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
     with ExitStack() as running:
         # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
-        inquiry = None if named else nvml.start_inquiry()
+        inquiry = None if plan.gpus else nvml.start_inquiry()
         if inquiry:
             running.callback(inquiry.stop)
 
@@ -76,7 +63,7 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] 
         torch = _attempt(lambda: torch_build.read_torch_build(examined, installed))
         jit_extensions = _attempt(lambda: jit_cache.find_jit_extensions(examined, torch, variables))
         found = library_files.find_libraries(examined, torch)
-        # The loader takes as long as everything else, and needs no more than this.
+        # The loader takes longer than everything else, and needs no more than this.
         installation = loader.Installation(
             environment=examined,
             distributions=() if isinstance(installed, Unavailable) else installed,
@@ -92,6 +79,24 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] 
             )
         )
         running.callback(errand.stop)
+
+        # Imported now, while the errand is run.
+        from envdoctor.probes import (
+            companions,
+            contested_files,
+            cupy,
+            extensions,
+            host,
+            launchers,
+            libraries,
+            named_gpus,
+            records,
+            shadows,
+            toolchain,
+            triton,
+        )
+
+        named = named_gpus.find_named_gpus(plan.gpus, kb)
         device_code = _attempt(
             lambda: (
                 *libraries.find_device_code(found, installed, torch, deep=plan.deep),

@@ -43,7 +43,7 @@ class Child:
         """
         self._patience = patience
         self._deadline = time.monotonic() + patience
-        with _uninterrupted():
+        with uninterrupted():
             self._process = subprocess.Popen(
                 command,
                 env=environment,
@@ -119,7 +119,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Put interruptions off: one that comes while a program starts would leave it running, known to nobody."""
     if threading.current_thread() is not threading.main_thread():  # Python interrupts no other
         yield
