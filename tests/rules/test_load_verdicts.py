@@ -14,6 +14,7 @@ from tests.builders import (
     a_damaged_file,
     a_distribution,
     a_failed_load,
+    a_failed_load_from_the_cache,
     a_library,
     a_loaded_library,
     a_loader,
@@ -25,6 +26,8 @@ from tests.builders import (
 
 TORCH_SYMBOL = "_ZN2at4_ops5zeros4callEv"
 GLIBC = a_loaded_library("/lib/x86_64-linux-gnu/libc.so.6", found_through="ld.so.cache")
+GLIBCXX = a_loaded_library("/opt/conda/lib/libstdc++.so.6", found_through="already loaded")
+FORCED_GLIBCXX = a_loaded_library("/opt/gcc-9/lib64/libstdc++.so.6", found_through="LD_LIBRARY_PATH")
 CUDART = f"{SITE_PACKAGES}/nvidia/cuda_runtime/lib/libcudart.so.11.0"
 NOT_IMPORTED: dict[str, Any] = {"way": LoadWay.PERHAPS, "import_chain": ()}
 ALONE: dict[str, Any] = {"needs_torch": False, "after_torch": False}
@@ -83,6 +86,22 @@ def test_faults_that_no_healthy_environment_has_need_no_import(
 )
 def test_outside_of_torch_more_is_healthy(kb: KnowledgeBase, failure: Any, expected: Standing) -> None:
     assert standing(kb, a_failed_load(failure, **ALONE, **NOT_IMPORTED)) is expected
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (a_missing_version("GLIBCXX_3.4.29", GLIBCXX), Standing.CERTAIN),
+        (a_missing_version("GLIBC_2.38", GLIBC), Standing.CERTAIN),
+        (a_missing_version("GLIBCXX_3.4.29", FORCED_GLIBCXX, holders=(GLIBCXX.path,)), Standing.CERTAIN),
+        (a_missing_symbol(TORCH_SYMBOL), Standing.SUSPECTED),
+        (a_missing_library("libcudart.so.11.0", holders=(CUDART,)), Standing.SUSPECTED),
+        (a_damaged_file("file too short"), Standing.SUSPECTED),
+        (a_missing_library("libcuda.so.1"), Standing.NOTHING),
+    ],
+)
+def test_what_torch_compiled_for_itself_may_be_left_over(kb: KnowledgeBase, failure: Any, expected: Standing) -> None:
+    assert standing(kb, a_failed_load_from_the_cache(failure)) is expected
 
 
 def test_a_pointer_of_git_lfs_is_never_meant(kb: KnowledgeBase) -> None:
