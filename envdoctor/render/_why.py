@@ -4,6 +4,7 @@ import json
 import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 from envdoctor import __version__
@@ -31,6 +32,7 @@ SCHEMA = 1
 
 _LABEL_WIDTH = 13
 _SHOWN_NAMESAKES = 6
+_NUMBERED = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")  # versions that grow, of the system
 _BAD, _GOOD, _QUIET = "bold red", "green", "dim"
 _STYLES = {Severity.ERROR: _BAD, Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
@@ -164,11 +166,12 @@ class _Page:
         return f"through {loaded.found_through}"
 
     def _versions(self, versions: tuple[VersionNeed, ...]) -> Iterator[Line]:
-        if not versions:
+        shown = versions if self.options.verbose else tuple(filterfalse(_says_nothing, versions))
+        if not shown:
             return
         yield BLANK
         yield from self._heading("asks for versions")
-        for each in versions:
+        for each in shown:
             newest = f"the newest there is {each.newest_there}" if each.newest_there else "there is none of this kind"
             if each.missing:
                 text, style = f"{', '.join(each.missing)} missing: {newest}", _BAD
@@ -233,6 +236,12 @@ class _Page:
     def _paths(self, label: str, paths: Iterable[str]) -> Iterator[Line]:
         for path in paths:
             yield from self._detail(label, self._short(path))
+
+
+def _says_nothing(need: VersionNeed) -> bool:
+    """Whether a library has but the one version that is asked for: ``libcudart.so.13``, ``Qt_5``, ``LIBAVCODEC_63``."""
+    is_there = need.provider and not need.missing and need.asked == need.newest_there
+    return bool(is_there) and not need.asked.startswith(_NUMBERED)
 
 
 # --- JSON --------------------------------------------------------------------------------------------------------

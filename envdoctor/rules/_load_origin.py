@@ -32,10 +32,13 @@ def find_origin_of_symbols(failure: LoadFailure, scene: Scene) -> str:
 
 def describe_origin(distribution: str, failure: LoadFailure, scene: Scene) -> Iterator[Evidence]:
     """Say what tells which torch, and which C++ ABI, a library was built for."""
+    told: set[str] = set()
     for source, version in _find_hints(distribution, scene):
-        yield Evidence(source=source, value=f"for torch {version}")
+        if version not in told:
+            yield Evidence(source=source, value=f"for torch {version}")
+        told.add(version)
     if releases := find_origin_of_symbols(failure, scene):
-        yield Evidence(source="missing symbols", value=f"are those of torch {releases}")
+        yield Evidence(source="torch that has them", value=releases)
     if match := _ABI_MARK.search(_label_of(distribution, scene)):
         which = "new" if match[1] == "TRUE" else "old"
         yield Evidence(source=f"name of the wheel of {distribution}", value=f"for the {which} C++11 ABI ({match[0]})")

@@ -176,7 +176,9 @@ def describe_cause(cause: Cause, trouble: Trouble) -> Iterator[Evidence]:
 def _describe_loads(package: BrokenPackage) -> Iterator[Evidence]:
     loads = (*package.told, *package.others)
     for load in loads[:_SHOWN_LIBRARIES]:
-        yield Evidence(source=short_path(load.failed.library), value=load.failed.failure.words)
+        library, words = load.failed.library, load.failed.failure.words
+        # Most of the loader's messages name the library themselves.
+        yield Evidence(source="dynamic loader" if library in words else short_path(library), value=words)
     if (more := len(loads) - _SHOWN_LIBRARIES) > 0:
         libraries = "library" if more == 1 else "libraries"
         yield Evidence(source="dynamic loader", value=f"refuses {more} more {libraries} of it")

@@ -87,6 +87,17 @@ def test_the_story_of_a_library_that_is_refused(broken: Venv) -> None:
     assert lines[-2:] == ["x may also mean", f"  x/_D{SUFFIX}"]
 
 
+def test_versions_of_which_there_is_but_one_are_for_those_who_ask(venv: Venv, tmp_path: Path) -> None:
+    script = tmp_path / "versions"
+    script.write_text("LIBAVCODEC_63 { *; };")
+    own = build_library(tmp_path / "libown.so.1", "int f() { return 0; }", options=(f"-Wl,--version-script={script}",))
+    source = "int f();" + init("_C", "f(); return 0;")
+    build_library(venv.package("x") / f"_C{SUFFIX}", source, needs=(own,), options=(f"-Wl,-rpath,{tmp_path}",))
+
+    assert "LIBAVCODEC_63" not in text(venv, "x")
+    assert "libown.so.1: LIBAVCODEC_63, the newest there is LIBAVCODEC_63" in text(venv, "x", "--verbose")
+
+
 def test_the_same_for_programs(broken: Venv) -> None:
     told = document(broken, "x")
 

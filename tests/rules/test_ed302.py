@@ -41,10 +41,17 @@ def test_fires_with_the_words_of_the_loader(kb: KnowledgeBase) -> None:
     assert finding.message == (
         "torch-cluster 1.5.9 was built for another torch than torch 1.8.1+cu102: what it lacks is of torch 1.3 to 1.7"
     )
-    assert finding.evidence[0].source == "torch_cluster/_version_cuda.so"
+    assert finding.evidence[0].source == "dynamic loader"
     assert finding.evidence[0].value == f"{SCATTER}: undefined symbol: {SUBTYPE}"
     assert finding.remedy is not None
     assert "torch 1.8.1+cu102 with CUDA 10.2" in finding.remedy.summary
+
+
+def test_what_tells_the_same_torch_is_told_once(kb: KnowledgeBase) -> None:
+    distribution = a_distribution("torchvision", "0.16.2", requires=("torch==2.1.2",))
+    [finding] = judge(kb, of("torchvision"), distributions=(distribution,))
+
+    assert [one.source for one in finding.evidence if one.value == "for torch 2.1.2"] == ["metadata of torchvision"]
 
 
 def test_the_way_to_build_it_anew_can_be_pasted(kb: KnowledgeBase) -> None:
