@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from envdoctor import __version__
-from envdoctor.model.finding import Evidence, Finding, Outcome, Remedy, Report, Severity, Status
+from envdoctor.model.finding import Evidence, Outcome, Remedy, Report, Severity, Status
 from envdoctor.render import RenderOptions, printable
 from envdoctor.render._lines import BLANK, Line, wrap, write
 from envdoctor.render._summary import header, rule_counts, summary, verdicts, why_nothing_was_judged
@@ -40,12 +40,15 @@ def _lines(report: Report, options: RenderOptions) -> Iterator[Line]:
 def _failed(outcome: Outcome, width: int) -> Iterator[Line]:
     rule = outcome.rule
     label = f"{rule.severity.name.lower()}[{rule.code}]: "
+    told: set[Remedy] = set()
     for finding in outcome.findings:
         yield BLANK
         yield from wrap(label, finding.message, width, hang=2, style=_STYLES[rule.severity], text_style="bold")
         yield from _proof(finding.evidence, width)
         yield BLANK
-        yield from _way_out(finding, width)
+        remedy = finding.remedy or Remedy(summary="none is known")
+        yield from _way_out(remedy, width, is_told=bool(remedy.commands) and remedy in told)
+        told.add(remedy)
     yield from wrap("  more: ", f"envdoctor explain {rule.code}", width, style="cyan")
 
 
@@ -54,11 +57,12 @@ def _proof(evidence: Iterable[Evidence], width: int) -> Iterator[Line]:
         yield from wrap("  = ", f"{item.source}: {item.value}", width, hang=6, style="blue")
 
 
-def _way_out(finding: Finding, width: int) -> Iterator[Line]:
-    remedy = finding.remedy or Remedy(summary="none is known")
+def _way_out(remedy: Remedy, width: int, *, is_told: bool) -> Iterator[Line]:
+    """Write what to do; the commands once, where several findings have one way out."""
     admin = " (needs an administrator of this host)" if remedy.needs_admin else ""
-    yield from wrap(_FIX, remedy.summary + admin, width, style="green")
-    for command in remedy.commands:
+    before = "as above: " if is_told else ""
+    yield from wrap(_FIX, before + remedy.summary + admin, width, style="green")
+    for command in remedy.commands if not is_told else ():
         # A command is never wrapped: it must survive being pasted.
         yield (" " * len(_FIX), ""), (printable(command), "bold")
 

@@ -92,3 +92,14 @@ def test_many_rules_that_share_a_reason_take_one_line() -> None:
 
 def test_a_finding_without_way_out_says_so() -> None:
     assert "fix: none is known" in render(EVERYTHING, RenderOptions())
+
+
+def test_commands_that_mend_several_findings_are_written_once() -> None:
+    remedy = Remedy(summary="take /a off LD_LIBRARY_PATH", commands=("unset LD_LIBRARY_PATH",))
+    proof = (Evidence(source="LD_LIBRARY_PATH", value="/a"),)
+    findings = (Finding(message=f"{name} is broken", evidence=proof, remedy=remedy) for name in ("numpy", "torch"))
+    text = render(Report(facts=Facts(), outcomes=(failed(NO_DEVICE_CODE, *findings),)), RenderOptions())
+
+    assert "  fix: take /a off LD_LIBRARY_PATH\n" in text
+    assert "  fix: as above: take /a off LD_LIBRARY_PATH\n" in text
+    assert text.count("unset LD_LIBRARY_PATH") == 1
