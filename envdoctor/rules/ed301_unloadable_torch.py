@@ -29,7 +29,8 @@ def unloadable_torch(
     `libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent`, or the like.
 
     ## How envdoctor knows
-    It does from files what the dynamic loader does when the interpreter imports torch, with the libraries that
+    The dynamic loader is the part of the system (glibc's `ld.so`) that opens compiled libraries for Python, and says
+    such things. envdoctor does from files what it does when the interpreter imports torch, with the libraries that
     `torch/__init__.py` opens first. A file that wins through LD_LIBRARY_PATH is the business of ED306.
 
     ## Why it happens

@@ -22,9 +22,9 @@ def extension_for_other_abi(
 ) -> Conclusions:
     """
     ## What it means
-    g++ has two versions of `std::string`. Names of functions that take one differ: they end in `Ss` in the old ABI, and
-    contain `__cxx11` in the new one. The extension asks for one kind, the installed torch has the other:
-    `undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs`.
+    g++ has two versions of `std::string`, an old and a new "C++11 ABI" (binary interface). Names of functions that take
+    one differ: they end in `Ss` in the old ABI, and contain `__cxx11` in the new one. The extension asks for one kind,
+    the installed torch has the other: `undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs`.
 
     ## How envdoctor knows
     A symbol that the library needs is missing, and torch's libraries define the same function for the other ABI.

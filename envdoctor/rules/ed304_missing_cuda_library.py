@@ -26,9 +26,9 @@ def missing_cuda_library(
     file` or `libc10_cuda.so: ...`, and the import fails. Or the library is there and too old for what is asked of it.
 
     ## How envdoctor knows
-    It searches as the dynamic loader does in a process that has imported torch: what is already loaded, RPATH,
-    LD_LIBRARY_PATH, RUNPATH, the loader's cache, the system's folders. Libraries that the package itself opens first,
-    and that are there, are not counted as missing.
+    It searches as the dynamic loader does in a process that has imported torch: what is already loaded, the folders
+    that a library names itself (RPATH before LD_LIBRARY_PATH, RUNPATH after it), the loader's cache, the system's
+    folders. Libraries that the package itself opens first, and that are there, are not counted as missing.
 
     ## Why it happens
     The extension was built for another major version of CUDA than torch: a wheel for cu118 beside a torch for cu121. Or

@@ -22,8 +22,8 @@ def old_system_library(
 ) -> Conclusions:
     """
     ## What it means
-    The loader says `libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by ...)` or
-    `libc.so.6: version `GLIBC_2.32' not found`: the library was built with a newer compiler, or for a newer system.
+    The loader says ``libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by ...)`` or
+    ``libc.so.6: version `GLIBC_2.32' not found``: the library was built with a newer compiler, or for a newer system.
 
     ## How envdoctor knows
     Every library lists the versions of symbols that it needs, and libstdc++ and glibc list those that they have. It

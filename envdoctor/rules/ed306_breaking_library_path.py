@@ -37,9 +37,10 @@ def breaking_library_path(
     major, or an older minor version than torch was compiled with, ends the first use.
 
     ## Why it happens
-    LD_LIBRARY_PATH is searched before the RUNPATH of a library, which those of NVIDIA have: libcublas finds its
-    libcublasLt, and libcusparse its libnvJitLink, through RUNPATH. Images with CUDA, modules of clusters and old advice
-    put `/usr/local/cuda/lib64` there.
+    A library may name folders where what it needs is to be searched. LD_LIBRARY_PATH is searched after such an RPATH,
+    and before a RUNPATH, which the libraries of NVIDIA have: libcublas finds its libcublasLt, and libcusparse its
+    libnvJitLink, through RUNPATH. Images with CUDA, modules of clusters and old advice put `/usr/local/cuda/lib64`
+    there.
 
     ## How to fix it
     Take the folder off LD_LIBRARY_PATH; torch brings what it needs. Upgrading the driver does not help.

@@ -31,8 +31,8 @@ def overridden_library(
     version, or it is not known.
 
     ## Why it happens
-    LD_LIBRARY_PATH is searched before the RUNPATH of NVIDIA's libraries. Images with CUDA, modules of clusters and old
-    advice put `/usr/local/cuda/lib64` there.
+    LD_LIBRARY_PATH is searched before the folders that NVIDIA's libraries name themselves (RUNPATH). Images with CUDA,
+    modules of clusters and old advice put `/usr/local/cuda/lib64` there.
 
     ## How to fix it
     Take the folder off LD_LIBRARY_PATH: torch brings what it needs.

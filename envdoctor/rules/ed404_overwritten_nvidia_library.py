@@ -39,7 +39,7 @@ def overwritten_nvidia_library(
     along, and so do those of CUDA 13, which have a folder of their own (`nvidia/cu13`).
 
     ## Why it happens
-    A lock or a requirements file names wheels for two majors, or two frameworks for different majors share an
+    A lockfile or a requirements file names wheels for two majors, or two frameworks for different majors share an
     environment.
 
     ## How to fix it

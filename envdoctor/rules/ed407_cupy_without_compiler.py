@@ -23,9 +23,9 @@ def cupy_without_compiler(
 ) -> Conclusions:
     """
     ## What it means
-    CuPy compiles its kernels when they are first used, with the NVRTC of the CUDA major that its wheel is named after:
-    cupy-cuda12x with `libnvrtc.so.12`. Its wheels bring none. Without it the import succeeds, and the first operation
-    on an array fails with `CuPy failed to load libnvrtc.so.12`.
+    CuPy compiles its kernels when they are first used, with NVRTC, NVIDIA's compiler for that, of the CUDA major that
+    its wheel is named after: cupy-cuda12x with `libnvrtc.so.12`. Its wheels bring none. Without it the import succeeds,
+    and the first operation on an array fails with `CuPy failed to load libnvrtc.so.12`.
 
     ## How envdoctor knows
     It looks for the file where the dynamic loader would: LD_LIBRARY_PATH, the loader's cache, the default folders,
