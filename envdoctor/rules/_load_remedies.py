@@ -37,6 +37,9 @@ _NVIDIA_WHEELS = {
     "nvshmem": "nvidia-nvshmem",
     "nvToolsExt": "nvidia-nvtx",
 }
+_NVIDIA_EXTRA = re.compile(r"\s*nvidia[-_.].*\bextra\s*==\s*[\"']([\w.-]+)[\"']", re.IGNORECASE)
+# onnxruntime/__init__.py of 1.31.1: it opens what the extras brought, and without it the loader does not find them.
+_BEFORE_USE = {"onnxruntime-gpu": ", and call `onnxruntime.preload_dlls()` before the first session"}
 # torch's own metadata pin the wheels; from 2.11 on those of `cuda-toolkit` do, which it wants.
 _PINNED_BY = ("torch", "cuda-toolkit")
 
@@ -102,11 +105,25 @@ def fit_to_cuda(name: str, cause: Cause, scene: Scene) -> Remedy:
     if wheel := _find_wheel_for_cuda(name, scene):
         return _replace(name, wheel, scene)
     cuda = scene.torch.build_cuda_version if scene.torch else None
+    if cuda is None and (extras := _find_extras_with_cuda(name, scene)):
+        wanted = f"{name}[{','.join(extras)}]=={scene.version_of(name)}"
+        return Remedy(
+            summary=f"install the CUDA libraries that {who} names as its extras{_BEFORE_USE.get(name, '')}",
+            commands=(f"{pip_install(scene.environment)} {shlex.quote(wanted)}",),
+        )
     of_torch = f" (torch has CUDA {cuda})" if cuda else ""
     return Remedy(
         summary=f"install a build of {who} for a CUDA whose libraries are there{of_torch}, or the libraries that it "
         "needs"
     )
+
+
+def _find_extras_with_cuda(name: str, scene: Scene) -> list[str]:
+    """Name the extras of a distribution that bring wheels of NVIDIA: onnxruntime-gpu has `cuda` and `cudnn`."""
+    installed = (each for each in scene.distributions if each.name == name and not each.shadowed_by)
+    requires = (requirement for each in installed for requirement in each.requires)
+    found = (_NVIDIA_EXTRA.match(each) for each in requires)
+    return sorted({match[1] for match in found if match})
 
 
 def _find_wheel_for_cuda(name: str, scene: Scene) -> str:

@@ -51,6 +51,26 @@ def test_onnxruntime_for_another_cuda_computes_on_the_cpu(kb: KnowledgeBase) -> 
     )
 
 
+def test_the_extras_of_a_package_bring_its_cuda(kb: KnowledgeBase) -> None:
+    requires = ("numpy>=1.21", 'nvidia-cuda-runtime~=13.0; extra == "cuda"', 'nvidia-cudnn-cu13~=9.0; extra == "cudnn"')
+    failed = a_failed_load(
+        a_missing_library("libcublasLt.so.13"),
+        library=f"{SITE_PACKAGES}/onnxruntime/capi/libonnxruntime_providers_cuda.so",
+        module="",
+        distribution="onnxruntime-gpu",
+        needs_torch=False,
+        after_torch=False,
+        way=LoadWay.LAZY,
+        import_chain=(),
+    )
+    distribution = a_distribution("onnxruntime-gpu", "1.31.1", requires=requires)
+    [finding] = unloadable_lazy_library(loader=a_loader(failed), distributions=(distribution,), kb=kb)
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ("python -m pip install 'onnxruntime-gpu[cuda,cudnn]==1.31.1'",)
+    assert finding.remedy.summary.endswith("call `onnxruntime.preload_dlls()` before the first session")
+
+
 @pytest.mark.parametrize(
     ("torch", "cudnn", "requirement"),
     [
