@@ -115,6 +115,12 @@ def _replace_xformers(xformers: CompanionPinRow, index: _Index, wish: CompanionW
             summary=f"install torch {release} with CUDA, for which xformers is built, or remove xformers",
             commands=(command,) if command else (),
         )
+    if python := _python_without_wheel(xformers, wish.environment):
+        return Remedy(
+            summary=f"build xformers {xformers.version} beside this torch, with nvcc: there is no wheel of it for "
+            f"Python {python}, and without FORCE_CUDA pip compiles it for the CPU",
+            commands=(_compile_anew(_XFORMERS, xformers.version, wish),),
+        )
     # The default index has the build for the CUDA version that was the default of its torch.
     is_default = kb.torch_releases[xformers.torch].default_cuda == wish.torch.build_cuda_version
     option = f" {index.option}" if Version(release) >= _FIRST_WITH_XFORMERS and not is_default else ""
@@ -123,6 +129,19 @@ def _replace_xformers(xformers: CompanionPinRow, index: _Index, wish: CompanionW
         f"{wish.torch.build_cuda_version}",
         commands=(f"{pip} --force-reinstall --no-deps {_XFORMERS}=={xformers.version}{option}",),
     )
+
+
+def _python_without_wheel(row: CompanionPinRow, environment: Environment | None) -> str:
+    """Return the version of the interpreter if there is no wheel for it, else ""."""
+    version = environment.python_version if environment else None
+    python = ".".join(map(str, version[:2])) if isinstance(version, tuple) else ""
+    return python if row.pythons and python not in row.pythons else ""
+
+
+def _compile_anew(name: str, version: str, wish: CompanionWish) -> str:
+    options = "--no-build-isolation --no-cache-dir --no-deps --force-reinstall"
+    force_cuda = "FORCE_CUDA=1 " if wish.torch.flavour is TorchFlavour.CUDA else ""
+    return f"{force_cuda}{pip_install(wish.environment)} {options} --no-binary {name} {name}=={version}"
 
 
 def _seems_installed(name: str, index: _Index, version: str, wish: CompanionWish) -> bool:
@@ -144,8 +163,5 @@ def _build_anew(name: str, wish: CompanionWish) -> Remedy:
     is_plain = installed is not None and installed.metadata_kind is MetadataKind.DIST_INFO
     if installed is None or not is_plain or not isinstance(installed.version, str):
         return Remedy(summary=summary)
-    version = installed.version.partition("+")[0]
-    options = "--no-build-isolation --no-cache-dir --no-deps --force-reinstall"
-    force_cuda = "FORCE_CUDA=1 " if wish.torch.flavour is TorchFlavour.CUDA else ""
-    command = f"{force_cuda}{pip_install(wish.environment)} {options} --no-binary {name} {name}=={version}"
+    command = _compile_anew(name, installed.version.partition("+")[0], wish)
     return Remedy(summary=summary, commands=(command,))

@@ -257,6 +257,7 @@ class CompanionPinRow(Row):
     version: str
     torch: str
     later: bool = False  # whether it fits later releases of torch too
+    pythons: tuple[str, ...] = ()  # for which there are wheels, () for all that its torch has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,22 @@ def test_names_the_xformers_that_was_built_for_a_torch(kb: KnowledgeBase, torch:
     assert remedy.commands == (f"{PIP} --force-reinstall --no-deps {command}",)
 
 
+@pytest.mark.parametrize(
+    ("python", "options"), [((3, 10, 13), ""), ((3, 11, 7), "--no-build-isolation --no-cache-dir ")]
+)
+def test_xformers_is_compiled_with_cuda_where_there_is_no_wheel(
+    kb: KnowledgeBase, python: tuple[int, int, int], options: str
+) -> None:
+    """A plain installation would compile it for the CPU, without a word."""
+    environment = an_environment(python_version=python)
+    wish = CompanionWish(torch=a_torch("1.13.1+cu117"), environment=environment, distributions=())
+    [command] = companion_remedy("xformers", wish, kb).commands
+
+    assert command.startswith("FORCE_CUDA=1 ") == bool(options)
+    assert f" {options}--no-deps --force-reinstall" in command or not options
+    assert command.endswith("xformers==0.0.16")
+
+
 def test_xformers_needs_torch_with_cuda(kb: KnowledgeBase) -> None:
     remedy = remedy_for("xformers", "2.1.2+cpu", a_distribution("xformers", "0.0.23.post1"), kb=kb)
 
