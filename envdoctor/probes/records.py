@@ -20,6 +20,7 @@ _MOST_NAMED = 12
 # They move or strip files after a wheel was built, and leave its RECORD as it was.
 _REPACKAGERS = frozenset({"conda", "debian", "rpm"})
 _ENDS = (re.compile(r"\.py,"), re.compile(r"\.so[.0-9]*,"))
+_SIZE = re.compile(r"\n([^,\n]*),[^,\n]*,(\d{1,18})")
 # What images are slimmed of.
 _DISPENSABLE = re.compile(r"(?:^|/)(?:tests?|examples?|docs?|benchmarks?|include)/")
 # A package that several distributions share may only declare a namespace, and whichever is removed first takes its
@@ -103,7 +104,7 @@ class _Record:
 
     def needs(self, path: str, records: "list[_Record]") -> bool:
         """Whether it is a loss that the file at *path* is gone."""
-        size = self._size(path)
+        size = self._sizes.get(path, 1)
         if size == 0 or _DISPENSABLE.search(path):
             return False
         package, _, name = path.rpartition("/")
@@ -111,13 +112,20 @@ class _Record:
 
     def _shares(self, package: str, records: "list[_Record]") -> bool:
         """Whether another distribution has files in the folder *package* as well."""
-        beginning = f"\n{package}/"
         others = (record for record in records if record is not self and record.location == self.location)
-        return any(beginning in record.content for record in others)
+        return any(package in record.folders for record in others)
 
-    def _size(self, path: str) -> int:
-        told = re.search(rf"\n{re.escape(path)},[^,\n]*,(\d+)", self.content)
-        return int(told[1]) if told else 1
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders that anything lies in, and those above them."""
+        found = {line.rpartition("/")[0] for line in re.findall(r"\n([^,\n]*/)", self.content)}
+        above = {folder[: slash.start()] for folder in found for slash in re.finditer("/", folder)}
+        return frozenset(found | above)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """The sizes by path, where they were written down."""
+        return {path: int(size) for path, size in _SIZE.findall(self.content)}
 
 
 @dataclass(frozen=True, slots=True)

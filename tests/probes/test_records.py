@@ -153,6 +153,22 @@ def test_a_package_that_two_share_is_lost_with_its_code(tmp_path: Path) -> None:
     assert [damage.distribution for damage in find_damage(first, second)] == ["opencv-python", "opencv-python-headless"]
 
 
+def test_a_namespace_is_shared_by_what_lies_further_down(tmp_path: Path) -> None:
+    declaring = recorded(tmp_path, "google/cloud/__init__.py,sha256=x,56\n", name="google-cloud-core")
+    sharing = recorded(tmp_path, "google/cloud/storage/client/retry.json,sha256=x,5\n", name="google-cloud-storage")
+    namesake = recorded(tmp_path, "google/cloud_storage/retry.json,sha256=x,5\n", name="other")
+
+    assert find_damage(declaring, sharing) == ()
+    assert [damage.distribution for damage in find_damage(declaring, namesake)] == ["google-cloud-core"]
+
+
+def test_a_size_that_is_no_number_of_bytes_is_none(tmp_path: Path) -> None:
+    """Python makes no number of more than 4,300 digits."""
+    [damage] = find_damage(recorded(tmp_path, f"pkg/model.py,sha256=x,{'9' * 5000}\n"))
+
+    assert damage.gone == ("pkg/model.py",)
+
+
 def test_of_many_files_the_first_are_named(tmp_path: Path) -> None:
     lines = "".join(f"pkg/m{number:03}.py,sha256=x,9\n" for number in range(100))
     [damage] = find_damage(recorded(tmp_path, lines))
