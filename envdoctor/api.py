@@ -1,7 +1,7 @@
 """The composition root: wires probes, rules and the knowledge base."""
 
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from envdoctor import kb
 from envdoctor.engine import diagnose
@@ -10,9 +10,11 @@ from envdoctor.model.codec import CodecError
 from envdoctor.model.facts import Facts
 from envdoctor.model.facts_file import load_facts
 from envdoctor.model.finding import Evidence, Finding, Outcome, Report, Status
-from envdoctor.model.story import Explanation, LibraryStory
 from envdoctor.probes import Plan, collect
 from envdoctor.rules import find_rules, load_rules
+
+if TYPE_CHECKING:
+    from envdoctor.model.story import Explanation, LibraryStory
 
 NOT_SELECTED = "not selected"
 
@@ -33,7 +35,7 @@ def examine(plan: Plan, selection: Selection = ALL_RULES) -> Report:
     return judge(collect(plan, kb.load(), meanwhile=load_rules), selection)
 
 
-def explain_library(plan: Plan, asked: str) -> Explanation:
+def explain_library(plan: Plan, asked: str) -> "Explanation":
     """Tell the story of the library that *asked* means.
 
     Raises:
@@ -41,6 +43,7 @@ def explain_library(plan: Plan, asked: str) -> Explanation:
         ProbeError: what the loader will do there cannot be told.
 
     """
+    from envdoctor.model.story import Explanation
     from envdoctor.probes.story import find_story
 
     facts = find_facts(plan)
@@ -51,7 +54,7 @@ def explain_library(plan: Plan, asked: str) -> Explanation:
     )
 
 
-def _about(outcome: Outcome, library: LibraryStory) -> tuple[Finding, ...]:
+def _about(outcome: Outcome, library: "LibraryStory") -> tuple[Finding, ...]:
     """Choose the findings that name a library, or quote what the loader says to it."""
     return tuple(
         finding
@@ -63,11 +66,11 @@ def _about(outcome: Outcome, library: LibraryStory) -> tuple[Finding, ...]:
     )
 
 
-def _is_named(library: LibraryStory, text: str) -> bool:
+def _is_named(library: "LibraryStory", text: str) -> bool:
     return library.path in text or library.place in text
 
 
-def _is_quoted(library: LibraryStory, evidence: Evidence) -> bool:
+def _is_quoted(library: "LibraryStory", evidence: Evidence) -> bool:
     """Tell whether the loader says that to a library: not where it says the same to that of another package."""
     package, _, rest = evidence.source.partition("/")
     is_of_another = bool(rest) and package != library.place.partition("/")[0]

@@ -55,20 +55,20 @@ _LOWEST_BITS = bytes(octet & 1 for octet in range(256))
 _MASK = 0xFFFFFFFF
 _LONGEST_WEIGHED = 1024
 _POWERS = tuple(accumulate(range(_LONGEST_WEIGHED), lambda power, _: power * 33 & _MASK, initial=1))
-_WEIGHTS = _POWERS[-2::-1]
+# Sums of so few products of them with octets stay below 2^53: they are exact, and faster than those of integers.
+_WEIGHTS = tuple(map(float, _POWERS))
 
 
 def gnu_hash(name: bytes) -> int:
     """The hash of a name in a GNU hash table: h = 33 h + byte, from 5381 on, in 32 bits."""
     length = len(name)
-    if not 0 < length <= _LONGEST_WEIGHED:
+    if length > _LONGEST_WEIGHED:
         value = 5381
         for octet in name:
             value = (value * 33 + octet) & _MASK
         return value
-    # The same polynomial as a sum of products, which Python forms in half the time.
-    total: int = 5381 * _POWERS[length] + sum(map(mul, name, _WEIGHTS[-length:]))
-    return total & _MASK
+    # The same polynomial as a sum of products, which Python forms in a third of the time.
+    return (5381 * _POWERS[length] + int(sum(map(mul, _WEIGHTS, name[::-1]), 0.0))) & _MASK
 
 
 def system_v_hash(name: bytes) -> int:

@@ -1,6 +1,5 @@
 """The names of C++ symbols as people write them, through libstdc++'s own demangler."""
 
-import ctypes
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -57,6 +56,8 @@ def _end_of_arguments(text: str) -> int:
 @cache
 def _demangler() -> Callable[[str], str]:
     """The demangler of this machine's libstdc++ (Itanium C++ ABI, 3.4); where there is none, names stay."""
+    import ctypes  # most environments have nothing to demangle
+
     try:
         function = ctypes.CDLL("libstdc++.so.6")["__cxa_demangle"]
         free = ctypes.CDLL(None).free

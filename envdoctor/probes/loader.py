@@ -1,6 +1,5 @@
 """What the dynamic loader will say to every library that a process of the environment opens, and why."""
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -193,7 +192,7 @@ class Prediction:
                     own=own,
                     taken_version=_version_of(taken.path),
                     own_version=_version_of(own) or self._version_of_wheel(own),
-                    same_content=_summary_of(own) == _summary_of(taken.path),
+                    same_content=_beginning_of(own) == _beginning_of(taken.path),
                 )
 
     def _version_of_wheel(self, path: str) -> str:
@@ -270,9 +269,9 @@ def _version_of(path: str) -> str:
     return real[1] if real and os.path.basename(os.path.realpath(path)) != os.path.basename(path) else ""
 
 
-def _summary_of(path: str) -> tuple[int, bytes] | None:
+def _beginning_of(path: str) -> tuple[int, bytes] | None:
     try:
         with open_file(path) as reader:
-            return reader.size, hashlib.sha256(reader.peek(0, _COMPARED)).digest()
+            return reader.size, reader.peek(0, _COMPARED)
     except (OSError, BinaryError):
         return None

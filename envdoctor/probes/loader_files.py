@@ -11,6 +11,11 @@ from envdoctor.binary.reader import BinaryError, Reader
 # A process may have a thousand files open; an environment has more libraries.
 _MOST_OPEN = 200
 
+# Headers and names are small and lie close together.
+_BLOCK = 4096
+_OVERLAP = 512
+_MOST_BLOCKS = 8
+
 
 class LoaderFiles:
     """Opens files by path; two paths to one file share its identity."""
@@ -86,8 +91,20 @@ class _SharedReader(Reader):
         self._files = files
         self._path = path
         self._identity = identity
+        self._blocks: dict[int, bytes] = {}
 
     def peek(self, offset: int, size: int) -> bytes:
         """Return the bytes of a range."""
         size = min(size, self.size - offset)  # the system makes room for all that is asked for
-        return self._files.read(self._path, self._identity, offset, size) if offset >= 0 and size > 0 else b""
+        if offset < 0 or size <= 0:
+            return b""
+        if size > _OVERLAP:
+            return self._files.read(self._path, self._identity, offset, size)
+        number, place = divmod(offset, _BLOCK)
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.clear()
+            block = self._files.read(self._path, self._identity, number * _BLOCK, _BLOCK + _OVERLAP)
+            self._blocks[number] = block
+        return block[place : place + size]

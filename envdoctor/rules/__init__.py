@@ -1,6 +1,5 @@
 """One module per rule, named after its code: dropping ``ed2xx_name.py`` in this folder registers it."""
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
@@ -31,6 +30,8 @@ def find_rules(selector: str) -> tuple[Rule[...], ...]:
     code, name = selector.upper(), selector.lower()
     if found := tuple(rule for rule in load_rules() if _means(rule, code=code, name=name)):
         return found
+    import difflib
+
     codes, names = [rule.code for rule in load_rules()], [rule.name for rule in load_rules()]
     near = difflib.get_close_matches(code, codes) or difflib.get_close_matches(name, names)
     hint = f"nearest: {', '.join(near)}" if near else f"codes go from {codes[0]} to {codes[-1]}"
