@@ -36,6 +36,7 @@ class LibraryNames:
         ways: tuple[Callable[[str], Iterable[Library]], ...] = (
             self._find_by_file_name,
             self._find_by_module,
+            self._find_by_place,
             self._find_by_stem,
             self._find_by_distribution,
         )
@@ -94,6 +95,13 @@ class LibraryNames:
 
     def _locate(self, module: str) -> Located | None:
         return self.prediction.chains.locate(module) if all(map(str.isidentifier, module.split("."))) else None
+
+    def _find_by_place(self, asked: str) -> Iterator[Library]:
+        """Find a module that the interpreter passes over: it was compiled for another one."""
+        for library in self._libraries:
+            folder, _, name = library.place.rpartition(os.sep)
+            if library.root and ".".join((*folder.split(os.sep), name.partition(".")[0])) == asked:
+                yield library
 
     def _find_by_stem(self, asked: str) -> Iterator[Library]:
         for library in self._libraries:

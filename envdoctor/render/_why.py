@@ -91,7 +91,9 @@ class _Page:
         elif library.unpredicted:
             yield from self._field("loader", f"is not asked: {library.unpredicted}", _BAD)
         elif library.failure is None:
-            yield from self._field("loader", f"loads it {when}", _GOOD)
+            # Which does not make it a module that fits: the functions of Python that it calls may be others.
+            loads = "would load it" if library.foreign_tag else "loads it"
+            yield from self._field("loader", f"{loads} {when}", "" if library.foreign_tag else _GOOD)
         else:
             yield from self._field("loader", f"refuses it {when}, and says", _BAD)
             yield from self._failure(library.failure, library.missing_symbols)

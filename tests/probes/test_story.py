@@ -176,6 +176,7 @@ def test_a_module_for_another_python_is_told_to_be_passed_over(venv: Venv) -> No
     build_library(venv.package("x") / "_C.cpython-38-x86_64-linux-gnu.so", init("_C"))
 
     assert library(venv, "_C").foreign_tag == "cpython-38-x86_64-linux-gnu"
+    assert library(venv, "x._C").foreign_tag == "cpython-38-x86_64-linux-gnu"
 
 
 @pytest.mark.parametrize(
