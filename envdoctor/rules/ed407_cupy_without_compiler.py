@@ -1,7 +1,10 @@
 """CuPy does not find the compiler that it builds its kernels with."""
 
+from packaging.version import Version
+
+from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.torch_choice import pip_install
-from envdoctor.model.facts import CupyBuild, Environment, Gpu, Variable
+from envdoctor.model.facts import CupyBuild, Environment, Gpu, TorchBuild, Variable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.visibility import find_visible_gpus
@@ -12,14 +15,19 @@ _WHEELS = {
     "libnvrtc.so.12": "nvidia-cuda-nvrtc-cu12",
     "libnvrtc.so.13": "'nvidia-cuda-nvrtc==13.*'",
 }
+_FIRST_TO_LOOK_THERE = Version("14")
+_FIRST_FOR = ("cupy-cuda12x", "cupy-cuda13x")  # that release has no build for CUDA 11
+_OLDEST_PYTHON = (3, 10)  # of that release
 
 
 @rule("ED407", Severity.WARNING, "CuPy does not find NVRTC of its CUDA version")
 def cupy_without_compiler(
     cupy: CupyBuild,
     gpus: tuple[Gpu, ...],
+    kb: KnowledgeBase,
     variables: tuple[Variable, ...] = (),
     environment: Environment | None = None,
+    torch: TorchBuild | None = None,
 ) -> Conclusions:
     """
     ## What it means
@@ -65,15 +73,47 @@ def cupy_without_compiler(
     yield Finding(
         message=f"{what} finds no {cupy.nvrtc}: its kernels cannot be compiled",
         evidence=(evidence, Evidence(source="loader's path, wheels of NVIDIA", value=f"no {cupy.nvrtc}")),
-        remedy=_remedy(cupy, environment),
+        remedy=_follow_torch(cupy, torch, environment, kb) or _bring_compiler(cupy, environment),
     )
 
 
-def _remedy(cupy: CupyBuild, environment: Environment | None) -> Remedy:
+def _follow_torch(
+    cupy: CupyBuild, torch: TorchBuild | None, environment: Environment | None, kb: KnowledgeBase
+) -> Remedy | None:
+    """Take the CuPy for the CUDA that torch brings; None when it is that."""
+    cuda = torch.build_cuda_version if torch else None
+    row = kb.cuda_wheel(cupy.distribution, cuda=cuda.major, cudnn=0) if cuda else None
+    if row is None:
+        return None
+    pip = pip_install(environment)
+    uninstall = f"{pip.removesuffix('install')}uninstall --yes {cupy.distribution}"
+    return Remedy(
+        summary=f"install the CuPy for CUDA {cuda}, which torch brings: {row.requirement}",
+        commands=(uninstall, f"{pip} {row.requirement}"),
+    )
+
+
+def _bring_compiler(cupy: CupyBuild, environment: Environment | None) -> Remedy:
     wheel = _WHEELS.get(cupy.nvrtc)
     if wheel is None:
         return Remedy(summary="install the CuPy for the CUDA that is there: cupy-cuda11x serves 11.2 and later")
+    summary = f"install the CuPy for the CUDA major that is there, or {cupy.nvrtc}"
+    if _looks_there(cupy.version):
+        return Remedy(summary=summary, commands=(f"{pip_install(environment)} {wheel}",))
+    python = environment.python_version if environment else None
+    if cupy.distribution in _FIRST_FOR and isinstance(python, tuple) and python >= _OLDEST_PYTHON:
+        return Remedy(
+            summary=f"{summary} with CuPy {_FIRST_TO_LOOK_THERE}, which finds it in NVIDIA's wheel",
+            commands=(f"{pip_install(environment)} '{cupy.distribution}>={_FIRST_TO_LOOK_THERE}' {wheel}",),
+        )
     return Remedy(
-        summary=f"install the CuPy for the CUDA major that is there, or {cupy.nvrtc}",
+        summary=f"{summary}, and put its folder, nvidia/cuda_nvrtc/lib, on LD_LIBRARY_PATH",
         commands=(f"{pip_install(environment)} {wheel}",),
     )
+
+
+def _looks_there(version: str) -> bool:
+    try:
+        return Version(version) >= _FIRST_TO_LOOK_THERE
+    except ValueError:  # also of numbers that are too long for Python
+        return False
