@@ -171,7 +171,8 @@ class LibraryNames:
             return f"`{asked}` is `{located.path or located.folder}`, and has no compiled library"
         near = self._find_siblings(asked) or difflib.get_close_matches(asked, self._all_names, _SHOWN_NAMES, cutoff=0.5)
         hint = f"; near names are {', '.join(f'`{name}`' for name in near)}" if near else ""
-        return f"no library or module of this environment is called `{asked}`{hint}"
+        where = self.prediction.installation.environment.prefix
+        return f"no library or module of the environment {where} is called `{asked}`{hint}"
 
     def _find_siblings(self, asked: str) -> list[str]:
         """Name the compiled modules of the package that a module was looked for in, the nearest first."""
