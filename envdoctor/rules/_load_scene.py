@@ -22,6 +22,11 @@ class Scene:
     device_code: tuple[DeviceCode, ...] = ()
     variables: tuple[Variable, ...] = ()
 
+    @property
+    def lacks_torch(self) -> bool:
+        """Whether there is no torch, and not one that could not be read."""
+        return self.torch is None and not any(each.name == "torch" for each in self.distributions)
+
     def version_of(self, distribution: str) -> str:
         """Return the version of a distribution; "" when there is none."""
         found = (each.version for each in self.distributions if each.name == distribution and not each.shadowed_by)

@@ -23,7 +23,7 @@ from envdoctor.rules._load_causes import (
 )
 from envdoctor.rules._load_origin import describe_origin, find_origin, find_origin_of_symbols
 from envdoctor.rules._load_scene import Scene
-from envdoctor.rules._load_verdicts import BrokenPackage, Standing, judge_packages
+from envdoctor.rules._load_verdicts import BrokenPackage, Standing, is_cut_off, judge_packages
 
 _SHOWN_LIBRARIES = 3
 _SHOWN_SYMBOLS = 3
@@ -89,7 +89,8 @@ def find_remedy(cause: Cause, trouble: Trouble) -> Remedy | None:
 def _find_build(cause: Cause, trouble: Trouble) -> Remedy:
     """Say which build to install, or how to make one."""
     name, failure, scene = trouble.distribution, trouble.first, trouble.scene
-    if cause is Cause.CUDA_OR_TORCH and scene.torch is None and trouble.needs_torch:
+    is_for_torch = trouble.needs_torch or cause is Cause.OTHER_TORCH
+    if is_for_torch and scene.lacks_torch:
         return Remedy(summary=f"install the torch that {trouble.who} was built for")
     renewed = None
     if cause is Cause.CUDA_OR_TORCH and failure.fault is not LoadFault.LIBRARY:
@@ -256,8 +257,10 @@ def _tell_damage(trouble: Trouble) -> str:
     file = short_path(failure.file)
     if trouble.scene.is_lfs_pointer(failure.file):
         return f"`{file}` is a pointer of Git LFS, not the library"
-    if "file too short" in failure.words or "cannot read" in failure.words:
+    if is_cut_off(failure.words):
         return f"`{file}` is cut off"
+    if "cannot open" in failure.words:
+        return f"`{file}` cannot be opened"
     return f"`{file}` is damaged, or no library for this machine"
 
 
@@ -267,9 +270,12 @@ def _tell_other_abi(trouble: Trouble) -> str:
 
 
 def _tell_other_torch(trouble: Trouble) -> str:
-    if origin := find_origin(trouble.distribution, trouble.scene):
-        return f"{trouble.who} was built for torch {origin}, and not for {trouble.torch}"
+    origin = find_origin(trouble.distribution, trouble.scene)
     releases = find_origin_of_symbols(trouble.first, trouble.scene)
+    if trouble.scene.lacks_torch:
+        return f"{trouble.who} needs torch {origin or releases}".rstrip() + ", which is not installed"
+    if origin:
+        return f"{trouble.who} was built for torch {origin}, and not for {trouble.torch}"
     which = f": what it lacks is of torch {releases}" if releases else ""
     return f"{trouble.who} was built for another torch than {trouble.torch}{which}"
 

@@ -6,7 +6,7 @@ from enum import Enum
 
 from envdoctor.kb.tables import LoadEffect, LoadEffectRow
 from envdoctor.model import bitsandbytes
-from envdoctor.model.loading import FailedLoad, Loader, LoadFault, LoadWay
+from envdoctor.model.loading import BUS_ERROR, FailedLoad, Loader, LoadFault, LoadWay
 from envdoctor.rules._load_causes import Cause, find_cause, is_torch_library
 from envdoctor.rules._load_origin import find_origin, find_origin_of_symbols
 from envdoctor.rules._load_scene import Scene
@@ -14,6 +14,8 @@ from envdoctor.rules._load_scene import Scene
 # Nothing that ninja looks at tells of a C library or of LD_LIBRARY_PATH. Of another torch in the same place the headers
 # may: it compiles .cu files anew where those are newer.
 _LASTING = frozenset({Cause.OLD_SYSTEM, Cause.OVERRIDDEN})
+
+_END = "Python ends at once, with the word of the shell alone: no code can catch that"
 
 
 class Standing(Enum):
@@ -61,8 +63,11 @@ def judge_packages(scene: Scene) -> Iterator[BrokenPackage]:
         packages.setdefault(load.failed.distribution or load.failed.library, []).append(load)
     for name in sorted(packages):
         worst = packages[name][0]
-        told = [load for load in packages[name] if (load.standing, load.cause) == (worst.standing, worst.cause)]
-        others = [load for load in packages[name] if load not in told]
+        told: list[JudgedLoad] = []
+        others: list[JudgedLoad] = []
+        for load in packages[name]:
+            is_told = (load.standing, load.cause) == (worst.standing, worst.cause)
+            (told if is_told else others).append(load)
         yield BrokenPackage(told=tuple(told), others=tuple(others))
 
 
@@ -80,7 +85,8 @@ def judge_loads(scene: Scene) -> Iterator[JudgedLoad]:
         cause = _find_cause(failed, scene)
         standing = _stand(failed, cause, _find_effect(failed, row), scene)
         if standing is not Standing.NOTHING:
-            yield JudgedLoad(failed=failed, cause=cause, standing=standing, seen=row.seen if row else "")
+            seen = _END if failed.failure.ends_process else row.seen if row else ""
+            yield JudgedLoad(failed=failed, cause=cause, standing=standing, seen=seen)
 
 
 def _order(load: JudgedLoad) -> tuple[int, int, str]:
@@ -118,6 +124,8 @@ def _stand(failed: FailedLoad, cause: Cause, effect: LoadEffect | None, scene: S
         return Standing.CERTAIN if cause in _LASTING else Standing.SUSPECTED
     if effect is LoadEffect.LAZY:
         return Standing.LAZY if _lasts(failed, cause) else Standing.NOTHING
+    if effect is LoadEffect.GOES_ON and failed.failure.ends_process:
+        return Standing.CERTAIN
     if effect is LoadEffect.GOES_ON:
         return Standing.GOES_ON if failed.needs_torch or _lasts(failed, cause) else Standing.NOTHING
     if effect is LoadEffect.IMPORT_FAILS or failed.way is LoadWay.WITH_PACKAGE:
@@ -153,7 +161,7 @@ def _stand_alone(failed: FailedLoad, cause: Cause, scene: Scene) -> Standing:
     """Judge what nothing certainly imports: faults that no healthy environment has are faults all the same."""
     failure = failed.failure
     if cause is Cause.DAMAGED:
-        is_broken = _is_cut_off(failure.words) or scene.is_lfs_pointer(failure.file)
+        is_broken = is_cut_off(failure.words) or scene.is_lfs_pointer(failure.file)
         return Standing.SUSPECTED if is_broken else Standing.NOTHING
     if not failed.needs_torch:
         return Standing.SUSPECTED if cause is Cause.OLD_SYSTEM else Standing.NOTHING
@@ -165,6 +173,6 @@ def _stand_alone(failed: FailedLoad, cause: Cause, scene: Scene) -> Standing:
     return Standing.CERTAIN if is_of_torch else Standing.SUSPECTED
 
 
-def _is_cut_off(words: str) -> bool:
+def is_cut_off(words: str) -> bool:
     """Tell whether the loader says that a part of the file is missing: no file of another kind looks like that."""
-    return words.endswith(("file too short", "cannot read file data"))
+    return words.endswith(("file too short", "cannot read file data", BUS_ERROR))

@@ -160,8 +160,21 @@ def test_symbols_are_written_as_people_write_them_and_counted(kb: KnowledgeBase)
 
 def test_a_torch_that_could_not_be_read_is_named_no_further(kb: KnowledgeBase) -> None:
     failed = a_failed_load(a_missing_symbol("_ZN2at10ownkindE"), distribution="", library="/x/a.so")
-    [finding] = extension_for_another_torch(loader=a_loader(failed), kb=kb)
+    unread = a_distribution("torch", "2.1.0")
+    [finding] = extension_for_another_torch(loader=a_loader(failed), kb=kb, distributions=(unread,))
 
     assert finding.message == "`/x/a.so` was built for another torch than the installed torch"
     assert finding.remedy is not None
     assert finding.remedy.summary == "build a.so anew against the installed torch"
+
+
+def test_without_a_torch_none_is_called_the_wrong_one(kb: KnowledgeBase) -> None:
+    """Up to torch 1.4 extensions were not linked to libraries of torch: what they lack are its symbols."""
+    failed = a_failed_load(a_missing_symbol(SUBTYPE), distribution="DCNv2", needs_torch=False, after_torch=False)
+    [finding] = extension_for_another_torch(
+        loader=a_loader(failed), kb=kb, distributions=(a_distribution("DCNv2", "0.1"),)
+    )
+
+    assert finding.message == "DCNv2 0.1 needs torch 1.3 to 1.7, which is not installed"
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "install the torch that DCNv2 0.1 was built for"

@@ -40,6 +40,19 @@ def test_a_file_may_be_no_library_at_all(kb: KnowledgeBase, says: str) -> None:
     assert finding.message.endswith("is damaged, or no library for this machine")
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("cannot open shared object file: Too many levels of symbolic links", "cannot be opened"),
+        ("cannot read file data: Is a directory", "is damaged, or no library for this machine"),
+    ],
+)
+def test_what_is_whole_is_not_called_cut_off(kb: KnowledgeBase, says: str, told: str) -> None:
+    [finding] = judge(kb, a_damaged_file(says))
+
+    assert finding.message == f"`mmcv/_ext.cpython-310-x86_64-linux-gnu.so` {told}"
+
+
 def test_git_lfs_fetches_what_it_keeps(kb: KnowledgeBase) -> None:
     code = a_library(library=LIBRARY, unreadable="a Git LFS pointer: the library itself was not downloaded")
     [finding] = judge(
