@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envdoctor.binary.link import Process
-from envdoctor.binary.loadable import BUS_ERROR
 from envdoctor.binary.reader import BinaryError
 from envdoctor.errors import EnvdoctorError, ProbeError
 from envdoctor.model.facts import Environment, TorchBuild, Unavailable
-from envdoctor.model.loading import LoadFailure
+from envdoctor.model.loading import BUS_ERROR, LoadFailure
 from envdoctor.probes.distributions import find_distributions
 from envdoctor.probes.environ import read_variables
 from envdoctor.probes.environment import find_environment

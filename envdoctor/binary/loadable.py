@@ -16,10 +16,9 @@ from envdoctor.binary import elf as layout
 from envdoctor.binary.elf import MAGIC, Elf, parse_elf
 from envdoctor.binary.reader import Reader
 from envdoctor.binary.symbols import SymbolTable
+from envdoctor.model.loading import BUS_ERROR
 
 GlibcVersion = tuple[int, int]
-
-BUS_ERROR = "Bus error"  # the loader says nothing: the system ends the process (SIGBUS), as the shell then says
 
 _HEADER_SIZE = 64
 _IDENT = struct.Struct("<4s5B7s")  # magic, class, byte order, version, OS ABI, ABI version, padding

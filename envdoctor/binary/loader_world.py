@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from envdoctor.binary.library_search import Folder, SearchRules
-from envdoctor.binary.loadable import BUS_ERROR, LibraryFile, LibraryImage, Refusal, verify
+from envdoctor.binary.loadable import LibraryFile, LibraryImage, Refusal, verify
+from envdoctor.model.loading import BUS_ERROR
 
 # Errors of opening after which the loader looks into the next folder (`open_path`).
 _PASSED_OVER = frozenset({errno.ENOENT, errno.EACCES, errno.ENOTDIR})

@@ -16,6 +16,9 @@ class LoadFault(Enum):
     SYMBOL = "symbol"  # no loaded library defines a symbol
 
 
+BUS_ERROR = "Bus error"  # the loader says nothing: the system ends the process (SIGBUS), as the shell then says
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLibrary:
     """The file that the loader takes for a needed library, and why that file."""
@@ -45,6 +48,11 @@ class LoadFailure:
     other_abi: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()  # files of the environment or the system that have what is missing, by path
     relatives: tuple[str, ...] = ()  # for LIBRARY: files of the same library in another version, by path
+
+    @property
+    def ends_process(self) -> bool:
+        """Whether no code can catch it."""
+        return self.words == BUS_ERROR
 
 
 class LoadWay(Enum):

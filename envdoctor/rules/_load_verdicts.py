@@ -15,7 +15,7 @@ from envdoctor.rules._load_scene import Scene
 # may: it compiles .cu files anew where those are newer.
 _LASTING = frozenset({Cause.OLD_SYSTEM, Cause.OVERRIDDEN})
 
-_END = "Python ends at once, with the word of the shell alone: no code can catch that"
+_END = "Python itself ends at once, without a traceback: no code can catch that"
 
 
 class Standing(Enum):

@@ -23,7 +23,8 @@ def damaged_library(
     """
     ## What it means
     The import fails with `file too short`, `invalid ELF header`, `wrong ELF class` or
-    `cannot open shared object file`, although the package is installed.
+    `cannot open shared object file`, although the package is installed. Where the end of the file is missing, Python
+    itself ends, with `Bus error` and nothing else.
 
     ## How envdoctor knows
     It reads the head and the tables of the file, as the dynamic loader does.

@@ -3,10 +3,11 @@ import pytest
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Variable
 from envdoctor.model.finding import Finding
-from envdoctor.model.loading import LoadFailure, LoadWay
+from envdoctor.model.loading import BUS_ERROR, LoadFailure, LoadWay
 from envdoctor.rules.ed311_skipped_extension import skipped_extension
 from tests.builders import (
     SITE_PACKAGES,
+    a_damaged_file,
     a_distribution,
     a_failed_load,
     a_loader,
@@ -52,6 +53,12 @@ def test_xformers_for_another_torch_only_warns(kb: KnowledgeBase) -> None:
 )
 def test_others_do_likewise(kb: KnowledgeBase, name: str, version: str, path: str) -> None:
     assert judge(kb, name, version, a_missing_symbol(SYMBOL), path)
+
+
+def test_no_package_goes_on_where_python_is_ended(kb: KnowledgeBase) -> None:
+    ended = a_damaged_file(words=BUS_ERROR, file=f"{SITE_PACKAGES}/torchvision/_C.so")
+
+    assert not judge(kb, "torchvision", "0.14.1", ended, "torchvision/_C.so")
 
 
 def test_libraries_of_one_package_are_one_finding(kb: KnowledgeBase) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.finding import Finding
-from envdoctor.model.loading import LoadFailure, LoadWay
+from envdoctor.model.loading import BUS_ERROR, LoadFailure, LoadWay
 from envdoctor.rules.ed312_damaged_library import damaged_library
 from tests.builders import (
     SITE_PACKAGES,
@@ -51,6 +51,23 @@ def test_what_is_whole_is_not_called_cut_off(kb: KnowledgeBase, says: str, told:
     [finding] = judge(kb, a_damaged_file(says))
 
     assert finding.message == f"`mmcv/_ext.cpython-310-x86_64-linux-gnu.so` {told}"
+
+
+def test_a_file_that_ends_python_is_an_error_also_where_errors_are_caught(kb: KnowledgeBase) -> None:
+    # torchvision 0.16.2 beside a _C.so of 1000 bytes: `import torchvision` catches OSError, and dies of SIGBUS.
+    library = f"{SITE_PACKAGES}/torchvision/_C.so"
+    [finding] = judge(
+        kb,
+        a_damaged_file(words=BUS_ERROR, file=library),
+        changes={"library": library, "distribution": "torchvision", "way": LoadWay.PERHAPS, "import_chain": ()},
+        distribution=a_distribution("torchvision", "0.16.2"),
+    )
+
+    assert finding.message == "`torchvision/_C.so` is cut off"
+    assert [one.value for one in finding.evidence] == [
+        "Bus error",
+        "Python itself ends at once, without a traceback: no code can catch that",
+    ]
 
 
 def test_git_lfs_fetches_what_it_keeps(kb: KnowledgeBase) -> None:
