@@ -32,7 +32,8 @@ ALL_RULES = Selection()
 
 def examine(plan: Plan, selection: Selection = ALL_RULES) -> Report:
     """Collect the facts that *plan* asks for, and judge them."""
-    return judge(collect(plan, kb.load(), meanwhile=load_rules), selection)
+    # A first judgement, of which only this is kept: the rules are imported, and the tables that they ask for are read.
+    return judge(collect(plan, kb.load(), meanwhile=judge), selection)
 
 
 def explain_library(plan: Plan, asked: str) -> "Explanation":

@@ -66,15 +66,17 @@ class Lookup:
     def _find_missing(self, user: LibraryImage | None, references: Iterable[Reference]) -> dict[int, Reference]:
         """Find the references that nothing satisfies, where the order does not matter, and note who satisfies them."""
         missing, used = {}, set()
+        by_symbol, in_scope = self._providers.by_symbol, self._scope
         for reference in references:
-            known = self._providers.by_symbol[reference.version]
-            provider = known.get(reference.name)
-            if provider not in self._scope:
+            symbol, name, version, _ = reference
+            known = by_symbol[version]
+            provider = known.get(name)
+            if provider not in in_scope:
                 provider = self._find_provider(reference)
                 if provider is None:
-                    missing[reference.symbol] = reference
+                    missing[symbol] = reference
                     continue
-                known[reference.name] = provider
+                known[name] = provider
             used.add(provider)
         if user and not missing:
             self._providers.by_user[user] = frozenset(used)
@@ -89,14 +91,15 @@ class Lookup:
 
     def _find_provider(self, reference: Reference) -> LibraryImage | None:
         """Find a file that defines a symbol: whether there is one does not depend on who is asked first."""
-        hash_value = gnu_hash(reference.name)
-        named = self._named(reference)
-        if named and named.symbols.defines(reference.name, hash_value, reference.version):
+        _, name, version, _ = reference
+        hash_value = gnu_hash(name)
+        named = self._named(reference) if version else None
+        if named and named.symbols.defines(name, hash_value, version):
             return named
         for place, image in enumerate(self._likeliest_first):
-            if image.symbols.defines(reference.name, hash_value, reference.version):
-                # The next symbols are likely to be in the same file.
-                self._likeliest_first.insert(0, self._likeliest_first.pop(place))
+            if image.symbols.defines(name, hash_value, version):
+                if place:  # the next symbols are likely to be in the same file
+                    self._likeliest_first.insert(0, self._likeliest_first.pop(place))
                 return image
         return None
 

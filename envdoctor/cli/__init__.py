@@ -1,5 +1,6 @@
 """The command line: a module `name` in this folder that holds a Click `command` is the command `name`."""
 
+import atexit
 import errno
 import gc
 import importlib
@@ -52,6 +53,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     # One run leaves hardly a circle behind, and looking for circles takes a twentieth of its time.
     gc.disable()
+    atexit.register(gc.freeze)  # else Python looks for them once more when it ends
     # As an interruption: children are ended on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stdin is None:  # `<&-`, which Click does not expect

@@ -27,10 +27,10 @@ class Plan:
     deep: bool = False  # also read NVIDIA's libraries, and look for device code outside the fatbin sections
 
 
-def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] = lambda: None) -> "Facts":
+def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: "Callable[[Facts], object]" = lambda _: None) -> "Facts":
     """Run every probe; what one cannot find out becomes `Unavailable` and leaves the others standing.
 
-    *meanwhile* is done while there is nothing to do but to wait.
+    *meanwhile* is done with what is known so far while there is nothing to do but to wait.
 
     Raises:
         EnvironmentNotFoundError: there is no environment where *plan* says there is one.
@@ -124,25 +124,26 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: Callable[[], object] 
             variables=variables,
             toolchain=_attempt(lambda: toolchain.read_toolchain(variables)),
         )
-        meanwhile()
-        late = _attempt(errand.finish)
-        facts = replace(
-            facts,
-            loader=late if isinstance(late, Unavailable) else late.loader,
-            foreign_modules=late if isinstance(late, Unavailable) else late.foreign_modules,
-        )
         if inquiry is None:
             nowhere = Unavailable(_NOT_HERE, Absence.NOT_APPLICABLE)
             unnamed = Unavailable(f"{_NOT_HERE}: name the driver of their host with --driver", Absence.NOT_APPLICABLE)
             driver = named_gpus.named_driver(plan.driver, kb) if plan.driver else unnamed
-            return replace(facts, gpus=named, driver=driver, nvml=nowhere, peer_access=nowhere)
-        answer = inquiry.finish()
+            facts = replace(facts, gpus=named, driver=driver, nvml=nowhere, peer_access=nowhere)
+        else:
+            answer = inquiry.finish()
+            facts = replace(
+                facts,
+                gpus=answer.gpus,
+                nvml=answer.session,
+                peer_access=answer.peer_access,
+                driver=_attempt(lambda: host.read_driver(machine, answer)),
+            )
+        meanwhile(facts)
+        late = _attempt(errand.finish)
     return replace(
         facts,
-        gpus=answer.gpus,
-        nvml=answer.session,
-        peer_access=answer.peer_access,
-        driver=_attempt(lambda: host.read_driver(machine, answer)),
+        loader=late if isinstance(late, Unavailable) else late.loader,
+        foreign_modules=late if isinstance(late, Unavailable) else late.foreign_modules,
     )
 
 
