@@ -3,6 +3,7 @@
 import posixpath
 import re
 import shlex
+from collections.abc import Iterator
 
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
 from envdoctor.kb.torch_choice import COMPANIONS, pip_install
@@ -161,12 +162,15 @@ def _build(source: str, scene: Scene) -> str:
 
 
 def renew_nvidia_wheel(failure: LoadFailure, scene: Scene) -> Remedy | None:
-    """Install the wheel of NVIDIA's that has a library in the version that torch pins; None when none is pinned."""
-    pin = _find_pin(_library_of(failure), scene)
-    if pin is None:
+    """Install the wheel of NVIDIA's that has a library, as torch pins it, or another wheel asks for it; or None."""
+    library = _library_of(failure)
+    owner, wheel = "torch", _find_pin(library, scene)
+    if wheel is None:
+        owner, wheel = _find_request(library, scene)
+    if not wheel:
         return None
-    command = f"{pip_install(scene.environment)} {_REINSTALL} {shlex.quote(pin)}"
-    return Remedy(summary=f"install the wheel that torch wants: {pin}", commands=(command,))
+    command = f"{pip_install(scene.environment)} {_REINSTALL} {shlex.quote(wheel)}"
+    return Remedy(summary=f"install the wheel that {owner} wants: {wheel}", commands=(command,))
 
 
 def _library_of(failure: LoadFailure) -> str:
@@ -210,17 +214,28 @@ def pin_mkl(scene: Scene) -> Remedy:
 
 
 def _find_pin(library: str, scene: Scene) -> str | None:
-    stem = next((stem for stem in _NVIDIA_WHEELS if library.startswith(f"lib{stem}")), None)
-    if stem is None:
-        return None
-    wanted = re.compile(rf"{_NVIDIA_WHEELS[stem]}(-cu\d+)?(?![\w-])")
     for owner in _PINNED_BY:
         requires = next((each.requires for each in _find(owner, scene)), ())
-        for text in filter(wanted.match, requires):
-            demand = _read(text, scene)
-            if demand and demand.specifier:
+        for demand in _find_wheels_of(library, requires, scene):
+            if demand.specifier:
                 return str(demand)
     return None
+
+
+def _find_request(library: str, scene: Scene) -> tuple[str, str]:
+    """Find a wheel of NVIDIA's that asks for another one in any version: so torch 2.0 to 2.2 get nvJitLink."""
+    for each in scene.distributions:
+        if each.name.startswith("nvidia-") and not each.shadowed_by:
+            for demand in _find_wheels_of(library, each.requires, scene):
+                return each.name, str(demand)
+    return "", ""
+
+
+def _find_wheels_of(library: str, requires: tuple[str, ...], scene: Scene) -> Iterator[Demand]:
+    stem = next((stem for stem in _NVIDIA_WHEELS if library.startswith(f"lib{stem}")), None)
+    if stem:
+        wanted = re.compile(rf"{_NVIDIA_WHEELS[stem]}(-cu\d+)?(?![\w-])")
+        yield from filter(None, (_read(text, scene) for text in requires if wanted.match(text)))
 
 
 def _read(text: str, scene: Scene) -> Demand | None:

@@ -51,6 +51,17 @@ def test_names_the_wheel_that_is_missing_in_the_version_that_torch_wants(kb: Kno
     )
 
 
+def test_a_wheel_that_another_wheel_asks_for_is_installed_without_torch(kb: KnowledgeBase) -> None:
+    # torch 2.1.2+cu121 pins nvidia-cusparse-cu12, which wants any nvidia-nvjitlink-cu12.
+    torch = a_distribution("torch", "2.1.2+cu121", requires=("nvidia-cusparse-cu12 ==12.1.0.106",))
+    cusparse = a_distribution("nvidia-cusparse-cu12", "12.1.0.106", requires=("nvidia-nvjitlink-cu12",))
+    [finding] = judge(kb, a_missing_library("libnvJitLink.so.12"), distributions=(torch, cusparse))
+
+    assert finding.remedy is not None
+    assert finding.remedy.summary == "install the wheel that nvidia-cusparse-cu12 wants: nvidia-nvjitlink-cu12"
+    assert finding.remedy.commands == ("python -m pip install --force-reinstall --no-deps nvidia-nvjitlink-cu12",)
+
+
 def test_looks_for_the_version_where_torch_leaves_it_to_cuda_toolkit(kb: KnowledgeBase) -> None:
     toolkit = a_distribution("cuda-toolkit", "13.0.3", requires=('nvidia-cublas==13.1.1.3.*; extra == "cublas"',))
     [finding] = judge(kb, a_missing_library("libcublasLt.so.13"), distributions=(a_distribution(), toolkit))
