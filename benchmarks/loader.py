@@ -18,7 +18,8 @@ from pathlib import Path
 
 import envdoctor
 from benchmarks.timing import BARE_PYTHON, measure
-from envdoctor.model.facts import TorchBuild, Unavailable
+from envdoctor.binary.binding import Binding
+from envdoctor.model.facts import Environment, TorchBuild, Unavailable
 from envdoctor.probes.distributions import find_distributions
 from envdoctor.probes.environ import read_variables
 from envdoctor.probes.environment import find_environment
@@ -59,17 +60,30 @@ def measure_once(prefix: Path, folders: list[Path]) -> dict[str, float]:
     assert isinstance(torch, TorchBuild), torch
     libraries = list(dict.fromkeys(find_all_libraries(environment, torch, folders)))
 
+    begin = time.process_time()
+    open_without_look_ups(environment, torch)
     start = time.process_time()
     processes = start_processes(environment, torch, read_variables())
     started = time.process_time()
     durations = open_all(processes, libraries)
     return {
+        "the process without look-ups": (start - begin) * 1e3,
         "the process after `import torch`": (started - start) * 1e3,
         "a library, mean": statistics.mean(durations) * 1e3,
         "a library, longest": max(durations) * 1e3,
         "all libraries": sum(durations) * 1e3,
         "libraries": len(durations),
     }
+
+
+def open_without_look_ups(environment: Environment, torch: TorchBuild) -> None:
+    """Start the process, and load what `import torch` loads, without looking up a single symbol of it."""
+    processes = start_processes(environment, Unavailable("opened below"), read_variables())
+    assert isinstance(processes, Processes), processes
+    process = processes.alone.copy()
+    modules = [Path(torch.root, f"_C{suffix}") for suffix in environment.extension_suffixes]
+    for path in (Path(torch.root, "lib", "libtorch_global_deps.so"), *filter(Path.is_file, modules)):
+        assert process.open(str(path), is_global=True, binding=Binding.NEVER) is None
 
 
 def open_all(processes: Processes | Unavailable, libraries: list[str]) -> list[float]:
