@@ -39,19 +39,13 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: "Callable[[Facts], ob
 
     """
     from envdoctor.model.facts import Absence, Facts, Unavailable
-    from envdoctor.probes import (
-        distributions,
-        environ,
-        environment,
-        jit_cache,
-        library_files,
-        loader,
-        nvml,
-        torch_build,
-    )
-    from envdoctor.probes.errand import Errand
+    from envdoctor.probes import environment
 
     examined = environment.find_environment(python=plan.python, prefix=plan.prefix)
+
+    from envdoctor.probes import distributions, environ, jit_cache, library_files, loader, nvml, torch_build
+    from envdoctor.probes.errand import Errand
+
     with ExitStack() as running:
         # NVML can hang on a sick host, so a child with a deadline asks it; it works while the files are read.
         inquiry = None if plan.gpus else nvml.start_inquiry()

@@ -1,5 +1,6 @@
 """The examined Python: asked for its paths and tags by a child process, or guessed from its files if it cannot run."""
 
+import importlib
 import json
 import os
 import re
@@ -71,6 +72,8 @@ def _run(interpreter: Path) -> bytes:
         child = Child([interpreter, "-B", "-S", _CHILD], _DEADLINE_SECONDS, environment=environment)
     except OSError as exc:
         raise ProbeError(f"`{interpreter}` does not start: {exc.strerror}") from exc
+    # It takes as long to start as what is needed next takes to load.
+    importlib.import_module("envdoctor.probes.loader")
     ending = child.finish()
     if ending.given_up:
         raise ProbeError(f"`{interpreter}` was {ending.given_up}")
