@@ -307,12 +307,31 @@ def pip_install(environment: Environment | None) -> str:
     if environment is None:
         return "python -m pip install"
     if isinstance(environment.interpreter, str):
-        return f"{shlex.quote(environment.interpreter)} -m pip install"
+        return f"{shlex.quote(environment.interpreter)} -m pip install{_consent(environment)}"
     version = environment.python_version
     python = ".".join(map(str, version[:2])) if isinstance(version, tuple) and version[1:] else ""
     # With --prefix pip would uninstall torch from the environment that it runs in itself.
     place = "--upgrade --target" if environment.kind == "bare site-packages" else "--ignore-installed --prefix"
     return f"python{python} -m pip install {place} {shlex.quote(environment.prefix)}"
+
+
+def pip_uninstall(environment: Environment | None, *names: str) -> tuple[str, ...]:
+    """Return the command that removes distributions from an environment; () where it has no pip that would."""
+    if environment is None:
+        return (f"python -m pip uninstall --yes {' '.join(names)}",)
+    if not isinstance(environment.interpreter, str):
+        return ()
+    pip = f"{shlex.quote(environment.interpreter)} -m pip uninstall{_consent(environment)}"
+    return (f"{pip} --yes {' '.join(names)}",)
+
+
+def _consent(environment: Environment) -> str:
+    """Return the option that a Python of the system's package manager asks for (PEP 668).
+
+    What is to be changed lies there already, so a virtual environment would not mend it. pip knows the option from
+    23.0.1 on, and looks for the marker from the same release on.
+    """
+    return " --break-system-packages" if environment.externally_managed else ""
 
 
 def _companion_requirements(row: TorchBuildRow, wish: TorchWish, kb: KnowledgeBase) -> Iterator[str]:

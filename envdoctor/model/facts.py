@@ -67,6 +67,7 @@ class Environment:
     search_path: tuple[SearchEntry, ...]
     user_site_enabled: bool
     system_site_packages: bool
+    externally_managed: bool = False  # pip refuses to change it without being told to (PEP 668)
     other_python: str = ""  # what `python` starts instead, although this environment is active
     notes: tuple[str, ...] = ()  # oddities worth a line: the interpreter timed out, `home` of pyvenv.cfg is gone, ...
 

@@ -17,6 +17,10 @@ from envdoctor.probes.search_path import absolute, build_search_path, split_pyth
 
 _VERSION = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,2}")
 _SITE_FOLDER_NAMES = {"site-packages", "dist-packages"}
+_MANAGED = (
+    "this Python belongs to the system: pip changes it with --break-system-packages only (PEP 668); a virtual "
+    "environment keeps clear of the system's packages"
+)
 _METADATA_SUFFIXES = (".dist-info", ".egg-info", ".egg-link", ".egg")
 
 
@@ -206,6 +210,7 @@ def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()
     folders = dict.fromkeys((*_find_locked_folder(prefix, answer), *answer.site_folders))
     site_folders = tuple(SearchEntry(path=path, origin=_site_origin(path, answer)) for path in folders)
     path = build_search_path(python_path + library, site_folders, answer.version)
+    is_managed = not settings and _is_externally_managed(answer)
     return Environment(
         interpreter=answer.executable,
         prefix=answer.prefix,
@@ -219,7 +224,14 @@ def _describe(answer: InterpreterAnswer, because: str, notes: Iterable[str] = ()
         search_path=path.entries,
         user_site_enabled=answer.user_site_enabled,
         system_site_packages=bool(settings and settings.system_site_packages),
-        notes=(*notes, *_notes_on_variables(python_path), *path.notes, *_notes_on_folders(path.entries)),
+        externally_managed=is_managed,
+        notes=(
+            *notes,
+            *_notes_on_variables(python_path),
+            *path.notes,
+            *_notes_on_folders(path.entries),
+            *((_MANAGED,) if is_managed else ()),
+        ),
     )
 
 
@@ -228,6 +240,11 @@ def _find_locked_folder(prefix: Path, answer: InterpreterAnswer) -> Iterator[str
     folder = prefix / "lib" / "python{}.{}".format(*answer.version) / "site-packages"
     if is_locked(folder):
         yield str(folder)
+
+
+def _is_externally_managed(answer: InterpreterAnswer) -> bool:
+    """Tell whether the marker of PEP 668 lies in the standard library; virtual environments pip does not ask for it."""
+    return any(os.path.exists(os.path.join(folder, "EXTERNALLY-MANAGED")) for folder in answer.standard_library)
 
 
 def _site_origin(folder: str, answer: InterpreterAnswer) -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from envdoctor.kb.companion_choice import CompanionWish, companion_remedy
-from envdoctor.kb.torch_choice import COMPANIONS, pip_install
+from envdoctor.kb.torch_choice import COMPANIONS, pip_install, pip_uninstall
 from envdoctor.model import bitsandbytes
 from envdoctor.model.facts import Distribution, TorchFlavour
 from envdoctor.model.finding import Remedy
@@ -15,6 +15,7 @@ from envdoctor.model.requirements import Demand, read_demand
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._load_causes import FORCED, Cause, python_of
 from envdoctor.rules._load_scene import Scene
+from envdoctor.rules._owners import replacement_commands
 from envdoctor.rules._rebuild import find_source
 
 _REINSTALL = "--force-reinstall --no-deps"
@@ -138,10 +139,9 @@ def _find_wheel_for_cuda(name: str, scene: Scene) -> str:
 
 def _replace(name: str, wheel: str, scene: Scene) -> Remedy:
     assert scene.torch is not None  # the wheel is for its CUDA
-    pip = pip_install(scene.environment)
-    install = f"{pip} {shlex.quote(wheel)}"
+    install = f"{pip_install(scene.environment)} {shlex.quote(wheel)}"
     is_same = re.split(r"[<>=]", wheel)[0] == name
-    uninstall = () if is_same else (f"{pip.removesuffix('install')}uninstall --yes {name}",)
+    uninstall = () if is_same else pip_uninstall(scene.environment, name)
     return Remedy(
         summary=f"install what is for CUDA {scene.torch.build_cuda_version}, as torch is, and import torch before it: "
         f"{wheel}",
@@ -332,10 +332,7 @@ def install_system_libraries(name: str, libraries: tuple[str, ...], scene: Scene
     apt = f"{sudo}apt-get update && {sudo}apt-get install --yes --no-install-recommends {' '.join(packages)}"
     if headless:
         version = scene.version_of(name)
-        pip = pip_install(scene.environment)
-        swap = (
-            f"{pip.removesuffix('install')}uninstall --yes {name}",
-            f"{pip} --no-deps {headless.instead}" + (f"=={version}" if version else ""),
-        )
+        instead = f"{headless.instead}=={version}" if version else headless.instead
+        swap = replacement_commands((name,), (instead,), scene.environment)
         return Remedy(summary=f"install {headless.instead}, which needs no desktop; or {summary}", commands=swap)
     return Remedy(summary=summary, commands=(apt,) if is_debian and not limits else (), needs_admin=not in_container)

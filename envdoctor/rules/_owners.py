@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from envdoctor.kb.torch_choice import pip_install, pip_uninstall
 from envdoctor.model.facts import ContestedFolder, Distribution, Environment
 from envdoctor.model.finding import Evidence
 from envdoctor.model.wording import enumerate_all
@@ -51,10 +52,7 @@ def replacement_commands(
     remove: tuple[str, ...], keep: tuple[str, ...], environment: Environment | None
 ) -> tuple[str, ...]:
     """Remove distributions together and install requirements anew; () where pip cannot be run for the environment."""
-    if environment is not None and not isinstance(environment.interpreter, str):
-        return ()
-    python = shlex.quote(str(environment.interpreter)) if environment else "python"
-    uninstall = f"{python} -m pip uninstall --yes {' '.join(remove)}"
-    return (
-        (uninstall, f"{python} -m pip install --no-deps {' '.join(map(shlex.quote, keep))}") if keep else (uninstall,)
-    )
+    uninstall = pip_uninstall(environment, *remove)
+    if not uninstall or not keep:
+        return uninstall
+    return (*uninstall, f"{pip_install(environment)} --no-deps {' '.join(map(shlex.quote, keep))}")

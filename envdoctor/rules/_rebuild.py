@@ -4,8 +4,9 @@ import shlex
 from collections.abc import Iterable
 
 from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.torch_choice import pip_install
 from envdoctor.model.arch import Arch, CodeKind, ComputeCapability
-from envdoctor.model.facts import Distribution, Environment, TorchBuild
+from envdoctor.model.facts import Distribution, TorchBuild
 from envdoctor.model.finding import Remedy
 from envdoctor.model.wording import enumerate_all
 from envdoctor.rules._coverage import DistributionCoverage, Installed, short_path
@@ -45,8 +46,8 @@ def rebuild_remedy(
         return Remedy(summary=f"install a release or a build of {name} that has code for {wanted}: {own.reason}")
     archs = _find_build_archs(installed.torch, capabilities, kb)
     source = find_source(name, installed.distributions)
-    python = _find_python(installed.environment)
-    if not archs or not source or not python or installed.torch is None:
+    can_build = installed.environment is None or isinstance(installed.environment.interpreter, str)
+    if not archs or not source or not can_build or installed.torch is None:
         return Remedy(summary=f"build {name} for {wanted}, or install a wheel of it that has such code")
     serving = [arch.capability for arch in archs]
     by_others = "" if set(serving) >= set(capabilities) else f" (code for {enumerate_all(serving)} runs there)"
@@ -56,15 +57,8 @@ def rebuild_remedy(
     return Remedy(
         summary=f"build {name} for {wanted}{by_others}, with the nvcc of CUDA {installed.torch.build_cuda_version} as "
         "torch was, or install a wheel of it that has such code",
-        commands=(f"{variables} {python} -m pip install {options} {source}",),
+        commands=(f"{variables} {pip_install(installed.environment)} {options} {source}",),
     )
-
-
-def _find_python(environment: Environment | None) -> str:
-    """Return how to start the interpreter that a build needs; empty when it is not here."""
-    if environment is None:
-        return "python"
-    return shlex.quote(environment.interpreter) if isinstance(environment.interpreter, str) else ""
 
 
 def _find_build_archs(

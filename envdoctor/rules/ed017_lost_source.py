@@ -1,7 +1,6 @@
 """An editable installation whose source folder is gone."""
 
-import shlex
-
+from envdoctor.kb.torch_choice import pip_uninstall
 from envdoctor.model.facts import Distribution, Environment
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
@@ -27,9 +26,6 @@ def lost_source(distributions: tuple[Distribution, ...], environment: Environmen
     ## When to ignore it
     When the folder will be mounted where the job runs.
     """
-    python = (
-        shlex.quote(environment.interpreter) if environment and isinstance(environment.interpreter, str) else "python"
-    )
     for one in distributions:
         if one.source_is_gone:
             yield Finding(
@@ -37,6 +33,6 @@ def lost_source(distributions: tuple[Distribution, ...], environment: Environmen
                 evidence=(Evidence(source=one.metadata_path, value=one.editable_root),),
                 remedy=Remedy(
                     summary="install it again with `pip install -e` from where the checkout lies, or uninstall it",
-                    commands=(f"{python} -m pip uninstall {one.name}",),
+                    commands=pip_uninstall(environment, one.name),
                 ),
             )

@@ -3,7 +3,7 @@
 from packaging.version import Version
 
 from envdoctor.kb import KnowledgeBase
-from envdoctor.kb.torch_choice import pip_install
+from envdoctor.kb.torch_choice import pip_install, pip_uninstall
 from envdoctor.model.facts import CupyBuild, Environment, Gpu, TorchBuild, Variable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
@@ -85,11 +85,12 @@ def _follow_torch(
     row = kb.cuda_wheel(cupy.distribution, cuda=cuda.major, cudnn=0) if cuda else None
     if row is None:
         return None
-    pip = pip_install(environment)
-    uninstall = f"{pip.removesuffix('install')}uninstall --yes {cupy.distribution}"
     return Remedy(
         summary=f"install the CuPy for CUDA {cuda}, which torch brings: {row.requirement}",
-        commands=(uninstall, f"{pip} {row.requirement}"),
+        commands=(
+            *pip_uninstall(environment, cupy.distribution),
+            f"{pip_install(environment)} {row.requirement}",
+        ),
     )
 
 

@@ -1,11 +1,14 @@
 import json
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from envdoctor.errors import EnvironmentNotFoundError
+from envdoctor.kb.torch_choice import pip_install, pip_uninstall
 from envdoctor.model.facts import Environment, PathSource, Unavailable
 from envdoctor.probes.environment import find_environment
 from envdoctor.probes.import_path import describe_absence
@@ -562,6 +565,42 @@ def test_a_target_folder_of_pip_does_not_tell_its_python(tmp_path: Path) -> None
 
 
 # --- notes -------------------------------------------------------------------------------------------------------
+
+
+def make_managed(folder: Path) -> Path:
+    """Make a Python as Debian 12, Ubuntu 24.04 and uv bring it, which pip does not change unasked (PEP 668)."""
+    python = make_prefix(folder, "3.11")
+    (folder / "lib" / "python3.11" / "EXTERNALLY-MANAGED").write_text("[externally-managed]\n")
+    return python
+
+
+def test_a_python_of_the_system_is_changed_with_consent_as_pip_demands(tmp_path: Path) -> None:
+    python = make_managed(tmp_path / "prefix")
+    [pip] = Path(ask(python, "__import__('ensurepip').__path__[0]")).glob("_bundled/pip-*.whl")
+
+    environment = examine(python)
+    [command] = pip_uninstall(environment, "torch")
+    as_it_is, unasked = (
+        subprocess.run(
+            shlex.split(words), env={"PYTHONPATH": str(pip)}, capture_output=True, text=True, timeout=60, check=False
+        )
+        for words in (command, command.replace(" --break-system-packages", ""))
+    )
+
+    assert "Skipping torch as it is not installed" in as_it_is.stderr
+    assert "externally-managed-environment" in unasked.stderr
+    assert " -m pip install --break-system-packages" in pip_install(environment)
+    assert "--break-system-packages only (PEP 668)" in environment.notes[-1]
+
+
+def test_a_venv_of_a_python_of_the_system_is_not_managed(tmp_path: Path) -> None:
+    python = make_managed(tmp_path / "prefix")
+    subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+
+    environment = examine(tmp_path / "venv" / "bin" / "python")
+
+    assert not environment.externally_managed
+    assert environment.notes == ()
 
 
 def test_a_healthy_venv_has_no_notes(tmp_path: Path) -> None:

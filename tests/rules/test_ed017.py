@@ -11,7 +11,7 @@ def test_names_the_folder() -> None:
 
     assert finding.message == "`mmdet` is installed from `/home/user/mmdetection`, which is gone"
     assert finding.remedy is not None
-    assert finding.remedy.commands == ("/opt/env/bin/python -m pip uninstall mmdet",)
+    assert finding.remedy.commands == ("/opt/env/bin/python -m pip uninstall --yes mmdet",)
 
 
 def test_is_silent_about_a_source_that_is_there() -> None:
