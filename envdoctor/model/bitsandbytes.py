@@ -18,6 +18,7 @@ VARIABLE = "BNB_CUDA_VERSION"
 # libbitsandbytes_cuda118.so, and libbitsandbytes_cuda118_nocublaslt.so for GPUs before 7.5.
 _LIBRARY = re.compile(r"libbitsandbytes_cuda(\d+)(?:_nocublaslt)?\.so$")
 _FIRST_BY_TORCH = Version("0.41")  # before: by the libcudart that it finds
+_FIRST_TO_GO_ON = Version("0.43")  # before: `RuntimeError: CUDA Setup failed despite GPU being available`
 _FIRST_WITH_SUBSTITUTES = Version("0.50")
 
 
@@ -55,6 +56,12 @@ def choose(
     substitutes = () if named or release < _FIRST_WITH_SUBSTITUTES else available
     loaded = wanted if wanted in available else nearest(wanted, substitutes)
     return Choice(wanted=wanted, by_variable=bool(named), available=available, loaded=loaded)
+
+
+def ends_import(version: str | Unavailable) -> bool:
+    """Tell whether `import bitsandbytes` fails beside a GPU, where a version cannot load its library for CUDA."""
+    release = _release_of(version)
+    return release is not None and release < _FIRST_TO_GO_ON
 
 
 def nearest(wanted: str, available: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from envdoctor.model.bitsandbytes import DISTRIBUTION, VARIABLE, Choice, choose, dotted, nearest
+from envdoctor.model.bitsandbytes import DISTRIBUTION, VARIABLE, Choice, choose, dotted, ends_import, nearest
 from envdoctor.model.facts import DeviceCode, Distribution, Gpu, TorchBuild, Variable
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
@@ -23,6 +23,7 @@ def missing_cuda_variant(
     bitsandbytes brings a library for each of several CUDA versions and loads the one for torch's. It has none for this
     one, so it falls back to its library for the CPU. `import bitsandbytes` says
     `The installed version of bitsandbytes was compiled without GPU support`, and loading a model in 4 or 8 bits fails.
+    Before release 0.43 the import itself fails: `CUDA Setup failed despite GPU being available`.
 
     ## How envdoctor knows
     It lists the files `libbitsandbytes_cuda*.so` and looks for the number of the CUDA version in `torch/version.py`, or
@@ -54,7 +55,7 @@ def missing_cuda_variant(
     asking = f"{VARIABLE} asks for" if choice.by_variable else f"torch {torch.version} was built with"
     yield Finding(
         message=f"bitsandbytes {installed.version} has no library for CUDA {dotted(choice.wanted)}, which {asking}: "
-        "its GPU functions fail",
+        f"{'importing it fails' if ends_import(installed.version) else 'its GPU functions fail'}",
         evidence=tuple(_show(torch, choice)),
         remedy=_remedy(choice),
     )

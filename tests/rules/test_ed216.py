@@ -34,12 +34,19 @@ def test_fires_when_no_library_is_for_the_cuda_of_torch() -> None:
     [finding] = findings_with("112", torch="2.1.2+cu121", version="0.41.0")
 
     assert finding.message == (
-        "bitsandbytes 0.41.0 has no library for CUDA 12.1, which torch 2.1.2+cu121 was built with: "
-        "its GPU functions fail"
+        "bitsandbytes 0.41.0 has no library for CUDA 12.1, which torch 2.1.2+cu121 was built with: importing it fails"
     )
     assert finding.evidence[-1].value == "for CUDA 11.2"
+
     assert finding.remedy is not None
     assert finding.remedy.commands == ()  # the runtime of CUDA 11 is not here
+
+
+def test_says_what_goes_on_without_its_library() -> None:
+    # bitsandbytes/cextension.py: from 0.43 on it is a warning
+    [finding] = findings_with("121", torch="2.7.1+cu128", version="0.43.0")
+
+    assert finding.message.endswith(": its GPU functions fail")
 
 
 def test_offers_a_library_of_the_same_major_version() -> None:

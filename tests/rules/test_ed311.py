@@ -77,7 +77,7 @@ def test_is_silent_about_what_is_optional(kb: KnowledgeBase) -> None:
     assert not judge(kb, "torchvision", "0.14.1", failure, "torchvision/video_reader.so")
 
 
-def test_bitsandbytes_that_is_told_what_to_load_is_to_choose_itself(kb: KnowledgeBase) -> None:
+def judge_bitsandbytes(kb: KnowledgeBase, version: str, *variables: Variable) -> list[Finding]:
     failed = a_failed_load(
         a_missing_library("libcudart.so.11.0"),
         library=f"{SITE_PACKAGES}/bitsandbytes/libbitsandbytes_cuda118.so",
@@ -86,14 +86,31 @@ def test_bitsandbytes_that_is_told_what_to_load_is_to_choose_itself(kb: Knowledg
         way=LoadWay.PERHAPS,
         import_chain=(),
     )
-    [finding] = skipped_extension(
+    return skipped_extension(
         loader=a_loader(failed),
         torch=a_torch("2.1.2+cu121"),
-        distributions=(a_distribution("bitsandbytes", "0.45.5"),),
-        variables=(Variable(name="BNB_CUDA_VERSION", value="118"),),
+        distributions=(a_distribution("bitsandbytes", version),),
+        variables=variables,
         kb=kb,
     )
+
+
+def test_bitsandbytes_that_is_told_what_to_load_is_to_choose_itself(kb: KnowledgeBase) -> None:
+    [finding] = judge_bitsandbytes(kb, "0.45.5", Variable(name="BNB_CUDA_VERSION", value="118"))
 
     assert ("environment", "BNB_CUDA_VERSION=118") in [(one.source, one.value) for one in finding.evidence]
     assert finding.remedy is not None
     assert finding.remedy.commands == ("unset BNB_CUDA_VERSION",)
+
+
+@pytest.mark.parametrize(
+    ("version", "what_follows"),
+    [
+        ("0.42.0", "; importing it fails where there is a GPU"),
+        ("0.43.0", "; it goes on without its compiled part"),
+    ],
+)
+def test_bitsandbytes_goes_on_since_a_release_only(kb: KnowledgeBase, version: str, what_follows: str) -> None:
+    [finding] = judge_bitsandbytes(kb, version)
+
+    assert finding.message.endswith(what_follows)
