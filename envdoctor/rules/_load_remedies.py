@@ -311,7 +311,26 @@ def get_python(name: str, failure: LoadFailure, scene: Scene) -> Remedy:
             "Python that was built with it"
         )
     which = f"Python {version}" if version else "the Python that it was built for"
-    return Remedy(summary=f"make an environment with {which}, or build {name or 'it'} for this one")
+    return Remedy(
+        summary=f"make an environment with {which}, or build {name or 'it'} for this one",
+        commands=renew_for_python(name, scene),
+    )
+
+
+def renew_for_python(name: str, scene: Scene) -> tuple[str, ...]:
+    """Install a distribution again: pip takes the wheel for its own Python, or builds one; () where it cannot."""
+    source = find_source(name, scene.distributions) if name else ""
+    if not source or scene.kb.own_build(name):
+        return ()
+    if _is_compiled_against_torch(name, scene):
+        return (*_clean(name, scene), _build(source, scene))
+    project = source.removeprefix(f"--no-binary {name} ")
+    return (f"{pip_install(scene.environment)} {_REINSTALL} --no-cache-dir {project}",)
+
+
+def _is_compiled_against_torch(name: str, scene: Scene) -> bool:
+    needed = (library for code in scene.device_code if code.distribution == name for library in code.needed)
+    return any(library.startswith(("libtorch", "libc10")) for library in needed)
 
 
 def install_system_libraries(name: str, libraries: tuple[str, ...], scene: Scene) -> Remedy:

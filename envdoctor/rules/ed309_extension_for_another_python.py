@@ -10,6 +10,7 @@ from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.wording import enumerate_all, name_first
 from envdoctor.rules._coverage import short_path
 from envdoctor.rules._load_causes import Cause
+from envdoctor.rules._load_remedies import renew_for_python
 from envdoctor.rules._load_scene import Scene
 from envdoctor.rules._load_stories import conclude_cause, name_python
 from envdoctor.rules._overrides import find_pythonpath_folder, take_off_pythonpath
@@ -116,7 +117,8 @@ def _conclude_owner(folder: str, tag: str, owner: str, found: list[ForeignModule
         remedy=take_off_pythonpath(folder, scene.environment)
         if folder and scene.environment
         else Remedy(
-            summary=f"install the {owner} that was built for {python}, or make an environment with {_name(tag)}"
+            summary=f"install the {owner} that was built for {python}, or make an environment with {_name(tag)}",
+            commands=renew_for_python(owner, scene),
         ),
     )
 

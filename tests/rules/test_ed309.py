@@ -11,6 +11,7 @@ from tests.builders import (
     a_distribution,
     a_failed_load,
     a_foreign_module,
+    a_library,
     a_loader,
     a_missing_library,
     a_missing_symbol,
@@ -42,6 +43,33 @@ def test_a_module_that_the_interpreter_does_not_see(kb: KnowledgeBase) -> None:
         ),
     ]
     assert finding.remedy is not None
+    assert finding.remedy.commands == (
+        "/opt/env/bin/python -m pip install --force-reinstall --no-deps --no-cache-dir mmcv==1.7.2",
+    )
+
+
+def test_what_was_compiled_against_torch_is_built_beside_it(kb: KnowledgeBase) -> None:
+    device_code = (a_library("sm_86", distribution="mmcv", needed=("libtorch.so", "libc10.so")),)
+    [finding] = judge(kb, foreign_modules=(a_foreign_module(),), device_code=device_code)
+
+    assert finding.remedy is not None
+    [command] = finding.remedy.commands
+    assert "--no-build-isolation" in command
+    assert command.endswith(" --no-binary mmcv mmcv==1.7.2")
+
+
+@pytest.mark.parametrize("origin", [{"installer": "debian"}, {"direct_url": "file:///home/USER/mmcv-1.7.2.whl"}])
+def test_what_pip_cannot_get_for_this_python_has_no_command(kb: KnowledgeBase, origin: dict[str, str]) -> None:
+    [finding] = extension_for_another_python(
+        loader=a_loader(),
+        environment=an_environment(),
+        distributions=(a_distribution("mmcv", "1.7.2", **origin),),
+        foreign_modules=(a_foreign_module(),),
+        kb=kb,
+    )
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ()
 
 
 @pytest.mark.parametrize(
@@ -124,6 +152,7 @@ def test_a_library_of_another_python(kb: KnowledgeBase) -> None:
     assert finding.message == "mmcv 1.7.2 was built for Python 3.8; this is Python 3.10"
     assert finding.remedy is not None
     assert finding.remedy.summary == "make an environment with Python 3.8, or build mmcv for this one"
+    assert finding.remedy.commands[0].endswith(" mmcv==1.7.2")
 
 
 def test_the_own_libpython_is_shown_to_the_loader(kb: KnowledgeBase) -> None:
