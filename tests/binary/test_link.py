@@ -281,6 +281,15 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     assert process.loaded == before
 
 
+def test_room_for_thread_local_variables_is_not_told(tmp_path: Path) -> None:
+    """A limit: how much of it is left depends on what the process has used before, by the order of its imports."""
+    source = '__attribute__((tls_model("initial-exec"))) __thread char block[1 << 20]; char* find() { return block; }'
+    library = build_library(tmp_path / "libgreedy.so", source)
+
+    assert ask([library]) == [f"{library}: cannot allocate memory in static TLS block"]
+    assert predict([library]) == [""]
+
+
 def test_copies_go_on_by_themselves(tmp_path: Path) -> None:
     process = start()
     copy = process.copy()
