@@ -118,14 +118,14 @@ class _Record:
     @cached_property
     def folders(self) -> frozenset[str]:
         """The folders that anything lies in, and those above them."""
-        found = {line.rpartition("/")[0] for line in re.findall(r"\n([^,\n]*/)", self.content)}
+        found = {match[1] for match in re.finditer(r"\n([^,\n]*)/", self.content)}
         above = {folder[: slash.start()] for folder in found for slash in re.finditer("/", folder)}
         return frozenset(found | above)
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
         """The sizes by path, where they were written down."""
-        return {path: int(size) for path, size in _SIZE.findall(self.content)}
+        return {match[1]: int(match[2]) for match in _SIZE.finditer(self.content)}
 
 
 @dataclass(frozen=True, slots=True)
