@@ -70,6 +70,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
         _complain(click.echo, "interrupted", err=True)
+        # Where it came through an `exec`, as of dataclasses, Python would end by SIGINT instead of with our code; the
+        # next `exec` makes it forget that (Python/pythonrun.c, run_eval_code_obj).
+        exec("")  # noqa: S102  nothing is executed
         return ExitCode.INTERRUPTED
     except SystemExit:  # so Click ends when nobody reads its help, and so would foreign code
         return ExitCode.COULD_NOT_TELL

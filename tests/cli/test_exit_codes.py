@@ -89,6 +89,8 @@ def command(what):
     "Fail in every way."
     if what == "interrupt":
         raise KeyboardInterrupt
+    if what == "interrupt-in-exec":
+        exec("raise KeyboardInterrupt")  # dataclasses are made by such calls, and it may come in the midst of one
     if what == "file":
         raise click.FileError("nowhere")
     raise {"bug": ZeroDivisionError, "error": EnvdoctorError, "gpu": UnknownGpuError}[what]("so it goes")
@@ -116,6 +118,7 @@ def folder_with_boom(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gpu", 2, "error: so it goes\n"),
         ("file", 2, "Could not open file"),
         ("interrupt", 130, "interrupted\n"),
+        ("interrupt-in-exec", 130, "interrupted\n"),
         ("bug", 3, "please report it"),
     ],
 )
