@@ -116,3 +116,5 @@ class ForeignModule:
     tag: str  # "cpython-38-x86_64-linux-gnu"
     distribution: str
     import_chain: tuple[str, ...]  # as in `FailedLoad`
+    # Its distribution also has libraries that the examined interpreter can import; so where no distribution owns it.
+    has_siblings: bool = True

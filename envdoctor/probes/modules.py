@@ -178,6 +178,7 @@ def find_foreign_modules(
     environment: Environment, found: LibraryFiles, owners: LibraryOwners, chains: ImportChains
 ) -> Iterator[ForeignModule]:
     """Find the modules that the interpreter passes over, and has no other of the same name for."""
+    equipped = _find_equipped(environment, found, owners) if found.foreign else {""}
     for library in found.foreign:
         name = os.path.basename(library.path)
         tag = TAGGED_MODULE.search(name)
@@ -192,7 +193,17 @@ def find_foreign_modules(
             tag=os.path.splitext(tag[0])[0].removeprefix("."),
             distribution=owner,
             import_chain=chains.find(module, library.path, owners.import_names(owner)).statements,
+            has_siblings=owner in equipped,
         )
+
+
+def _find_equipped(environment: Environment, found: LibraryFiles, owners: LibraryOwners) -> set[str]:
+    """Name the distributions with libraries that the interpreter can import, and "" for what none owns."""
+    roots = {library.root for library in found.foreign}
+    beside = (
+        library for library in found.libraries if library.root in roots and _BUNDLED + os.sep not in library.place
+    )
+    return {"", *(owners.owner_of(each) for each in beside if each.path.endswith(environment.extension_suffixes))}
 
 
 def _has_twin(environment: Environment, library: Library, stem: str) -> bool:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import DeviceCode, Distribution, Environment, Host, TorchBuild
-from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
+from envdoctor.model.finding import Evidence, Finding, Severity
 from envdoctor.model.loading import ForeignModule, Loader
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.wording import enumerate_all, name_first
 from envdoctor.rules._coverage import short_path
+from envdoctor.rules._foreign_modules import describe_owner, install_for_this_python, name_tag, say_what_is_seen
 from envdoctor.rules._load_causes import Cause
-from envdoctor.rules._load_remedies import renew_for_python
 from envdoctor.rules._load_scene import Scene
 from envdoctor.rules._load_stories import conclude_cause, name_python
 from envdoctor.rules._overrides import find_pythonpath_folder, take_off_pythonpath
@@ -87,10 +87,10 @@ def _judge_foreign_modules(modules: tuple[ForeignModule, ...], scene: Scene) -> 
 def _conclude_folder(folder: str, tag: str, owners: dict[str, list[ForeignModule]], scene: Scene) -> Finding:
     """Tell of all that PYTHONPATH brings from one folder at once: they have one cause, and one way out."""
     assert scene.environment is not None
-    who = [_describe(owner, scene) for owner in owners]
+    who = [describe_owner(owner, scene) for owner in owners]
     modules = [found[0] for found in owners.values()]
     return Finding(
-        message=f"{name_first(who)} on PYTHONPATH were built for {_name(tag)}; "
+        message=f"{name_first(who)} on PYTHONPATH were built for {name_tag(tag, scene)}; "
         f"{name_python(scene.environment)} does not see their compiled modules",
         evidence=(
             Evidence(source="PYTHONPATH", value=folder),
@@ -99,7 +99,7 @@ def _conclude_folder(folder: str, tag: str, owners: dict[str, list[ForeignModule
                 for module in modules[:_SHOWN]
             ),
             *((Evidence(source="likewise", value=enumerate_all(who[_SHOWN:])),) if who[_SHOWN:] else ()),
-            Evidence(source="what is seen instead", value=_say_what_is_seen(modules[0])),
+            Evidence(source="what is seen instead", value=say_what_is_seen(modules[0])),
         ),
         remedy=take_off_pythonpath(folder, scene.environment),
     )
@@ -108,31 +108,14 @@ def _conclude_folder(folder: str, tag: str, owners: dict[str, list[ForeignModule
 def _conclude_owner(folder: str, tag: str, owner: str, found: list[ForeignModule], scene: Scene) -> Finding:
     python = name_python(scene.environment)
     return Finding(
-        message=f"{_describe(owner, scene)} was built for {_name(tag)}; {python} does not see its `{found[0].module}`",
+        message=f"{describe_owner(owner, scene)} was built for {name_tag(tag, scene)}; "
+        f"{python} does not see its `{found[0].module}`",
         evidence=(
             *(Evidence(source=short_path(module.library), value=f"tagged {tag}") for module in found[:_SHOWN]),
             Evidence(source="imported by", value=", ".join(found[0].import_chain)),
-            Evidence(source="what is seen instead", value=_say_what_is_seen(found[0])),
+            Evidence(source="what is seen instead", value=say_what_is_seen(found[0])),
         ),
         remedy=take_off_pythonpath(folder, scene.environment)
         if folder and scene.environment
-        else Remedy(
-            summary=f"install the {owner} that was built for {python}, or make an environment with {_name(tag)}",
-            commands=renew_for_python(owner, scene),
-        ),
+        else install_for_this_python(owner, tag, scene),
     )
-
-
-def _describe(owner: str, scene: Scene) -> str:
-    return f"{owner} {scene.version_of(owner)}".strip()
-
-
-def _say_what_is_seen(module: ForeignModule) -> str:
-    return f"ModuleNotFoundError: No module named '{module.module}', or that it cannot be imported"
-
-
-def _name(tag: str) -> str:
-    """Write ``cpython-38-x86_64-linux-gnu`` as people name that Python."""
-    number = tag.partition("-")[2].partition("-")[0].rstrip("dmu")
-    is_cpython = tag.startswith("cpython-") and number[:1].isdigit() and number[1:].rstrip("t").isdigit()
-    return f"Python {number[0]}.{number[1:]}" if is_cpython else f"another Python ({tag})"

@@ -230,6 +230,7 @@ def test_a_module_for_another_python_is_told_with_what_imports_it(tmp_path: Path
             tag="cpython-38-x86_64-linux-gnu",
             distribution="x",
             import_chain=("x/__init__.py:2",),
+            has_siblings=False,
         )
     ]
 
@@ -240,6 +241,29 @@ def test_a_module_that_is_there_for_this_python_too_is_not_missed(name: str, tmp
     put(tmp_path / "x" / name)
 
     assert foreign(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "has_siblings"),
+    [(f"x/_D{TAGGED}", True), ("x/_D.so", True), ("x.libs/libgfortran-91cc3cb1.so", False), ("y/_C.so", False)],
+)
+def test_whether_the_distribution_has_other_modules_for_this_python(
+    name: str, has_siblings: bool, tmp_path: Path
+) -> None:
+    put(tmp_path / "x" / "_C.cpython-38-x86_64-linux-gnu.so")
+    put(tmp_path / name)
+
+    [found] = foreign(tmp_path)
+
+    assert found.has_siblings is has_siblings
+
+
+def test_a_module_that_no_distribution_owns_may_have_siblings(tmp_path: Path) -> None:
+    put(tmp_path / "lost" / "_C.cpython-38-x86_64-linux-gnu.so")
+
+    [found] = foreign(tmp_path)
+
+    assert found.has_siblings
 
 
 def test_a_module_for_another_machine_is_foreign(tmp_path: Path) -> None:

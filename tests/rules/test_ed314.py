@@ -3,20 +3,23 @@ from typing import Any
 import pytest
 
 from envdoctor.kb import KnowledgeBase
+from envdoctor.model.facts import SearchEntry
 from envdoctor.model.finding import Finding
-from envdoctor.model.loading import LoadFailure, LoadWay
+from envdoctor.model.loading import ForeignModule, LoadFailure, LoadWay
 from envdoctor.rules.ed314_unproven_load_failure import unproven_load_failure
 from tests.builders import (
     a_damaged_file,
     a_distribution,
     a_failed_load,
     a_failed_load_from_the_cache,
+    a_foreign_module,
     a_loaded_library,
     a_loader,
     a_missing_library,
     a_missing_symbol,
     a_missing_version,
     a_torch,
+    an_environment,
 )
 
 CACHED_FOLDER = "/home/user/.cache/torch_extensions/py310_cu124/nvdiffrast_plugin"
@@ -84,3 +87,55 @@ def test_what_torch_keeps_may_be_left_from_another_time(kb: KnowledgeBase, failu
     )
     assert finding.remedy is not None
     assert finding.remedy.commands == (f"rm -r {CACHED_FOLDER}",)
+
+
+# --- modules for another Python ----------------------------------------------------------------------------------
+
+
+def judge_foreign(kb: KnowledgeBase, *modules: ForeignModule, **changes: Any) -> list[Finding]:
+    return unproven_load_failure(
+        loader=a_loader(),
+        foreign_modules=modules,
+        environment=an_environment(**changes),
+        distributions=(a_distribution("mmcv", "1.7.2"),),
+        kb=kb,
+    )
+
+
+UNSEEN = a_foreign_module(import_chain=(), has_siblings=False)
+
+
+def test_a_package_without_any_module_for_this_python(kb: KnowledgeBase) -> None:
+    other = a_foreign_module(module="mmcv._ops", library="/a/mmcv/_ops.so", import_chain=(), has_siblings=False)
+
+    [finding] = judge_foreign(kb, UNSEEN, other)
+
+    assert finding.message == "mmcv 1.7.2 was built for Python 3.8; Python 3.10 sees none of its compiled modules"
+    assert finding.evidence[-1].value.startswith("ModuleNotFoundError: No module named 'mmcv._")
+    assert finding.remedy
+
+
+def test_the_machine_is_named_where_the_python_is_the_same(kb: KnowledgeBase) -> None:
+    module = a_foreign_module(tag="cpython-310-aarch64-linux-gnu", import_chain=(), has_siblings=False)
+
+    [finding] = judge_foreign(kb, module)
+
+    assert "built for Python 3.10 on aarch64-linux-gnu;" in finding.message
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        a_foreign_module(import_chain=(), has_siblings=True),  # Isaac Gym brings one for each of three Pythons
+        a_foreign_module(has_siblings=False),  # certainly imported: ED309
+        a_foreign_module(distribution="torch", import_chain=(), has_siblings=False),  # ED021
+    ],
+)
+def test_other_rules_and_nobody_speak_of_the_rest(module: ForeignModule, kb: KnowledgeBase) -> None:
+    assert judge_foreign(kb, module) == []
+
+
+def test_what_pythonpath_brings_is_told_once(kb: KnowledgeBase) -> None:
+    folder = UNSEEN.library.partition("/mmcv/")[0]
+
+    assert judge_foreign(kb, UNSEEN, search_path=(SearchEntry(path=folder, origin="PYTHONPATH"),)) == []
