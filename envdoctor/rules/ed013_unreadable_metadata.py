@@ -2,7 +2,7 @@
 
 import shlex
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.model.facts import Distribution, Environment, MetadataKind
 from envdoctor.model.finding import Evidence, Finding, Remedy, Severity
@@ -71,5 +71,5 @@ def _is_wheel(distribution: Distribution) -> bool:
 def _differ(named: str, told: str) -> bool:
     try:
         return Version(named.replace("_", "-")) != Version(told)  # names of wheels are escaped
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one; and there are numbers that are too long for Python
         return False

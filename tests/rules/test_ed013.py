@@ -31,6 +31,10 @@ def test_fires_at_a_folder_that_was_renamed() -> None:
     assert finding.message == f"the metadata of `torch` in `{SITE_PACKAGES}` tell version 2.8.0 in a folder of 2.6.0"
 
 
+def test_a_number_that_is_too_long_for_python_is_no_version() -> None:
+    assert not list(unreadable_metadata(distributions=(replace(RENAMED, version="9" * 5000),)))
+
+
 def test_an_egg_info_is_installed_again_without_its_version() -> None:
     egg = replace(EMPTY, metadata_kind=MetadataKind.EGG_INFO, metadata_path=f"{SITE_PACKAGES}/mercurial.egg-info")
     [finding] = unreadable_metadata(distributions=(egg,))
