@@ -154,7 +154,10 @@ def build_without(package: Path, *names: str) -> Path:
 
 
 def in_a_slim_image(package: Path, _: pytest.MonkeyPatch) -> Path:
-    """As in https://github.com/Physical-Intelligence/openpi/pull/484, whose libGL.so.1 this machine may have."""
+    """As in https://github.com/Physical-Intelligence/openpi/pull/484, and https://github.com/gridai/gridai/issues/148.
+
+    Their libGL.so.1 this machine may have.
+    """
     known = [name for row in knowledge.load().system_libraries() for name in row.libraries]
     missing = [name for name in known if not is_here(name)]
     return build_without(package, missing[0]) if missing else pytest.skip("this system has all that others lack")

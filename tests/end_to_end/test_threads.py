@@ -6,6 +6,7 @@ and has a hollow one, of which the loader's words are predicted alone.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -377,3 +378,67 @@ def test_what_goes_wrong_beside_a_torch_for_cuda(
     assert all(thread.message in finding["message"] for finding in findings)
     assert all(thread.words in text_of(finding) for finding in findings)
     assert all(thread.remedy in remedy_of(finding) for finding in findings)
+
+
+def rename_torch(site_packages: Path, version: str) -> None:
+    """Let a torch bear the number of another build."""
+    rename(site_packages, "torch", version)
+    digits = version.partition("+cu")[2]
+    cuda = f"{digits[:-1]}.{digits[-1]}"
+    (site_packages / "torch" / "version.py").write_text(f"__version__ = {version!r}\ncuda = {cuda!r}\n")
+
+
+def rename(site_packages: Path, name: str, version: str) -> None:
+    [metadata] = site_packages.glob(f"{name}-*.dist-info")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    metadata.rename(site_packages / f"{name}-{version}.dist-info")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("version", "libraries", "codes"), [("2.6.0+cu124", TORCH_1_13, []), ("2.6.0+cu126", TORCH_2_7, ["ED303"])]
+)
+def test_builds_of_one_release_may_differ_in_their_abi(
+    version: str, libraries: str, codes: list[str], tmp_path: Path
+) -> None:
+    """Symbols tell, and no number: https://github.com/pytorch/pytorch/issues/152790, flash-attention#1644."""
+    python = make_venv(tmp_path / "venv", "3.11")
+    site_packages = unpack(libraries, site_packages_of(python))
+    rename_torch(site_packages, version)
+    package = replace(
+        FLASH_ATTN,
+        version="2.7.4.post1",
+        lacks="_ZN3c105ErrorC2ENS_14SourceLocationESs",
+        needs=("libc10.so", "libc10_cuda.so"),
+    )
+    package.install(site_packages)
+    findings = about(package, check(python))
+
+    assert [finding["code"] for finding in findings] == codes
+    assert all(f"torch {version} has the new one" in finding["message"] for finding in findings)
+
+
+def test_bitsandbytes_needs_the_libraries_of_the_cuda_of_torch(tmp_path: Path) -> None:
+    """Those of a newer CUDA do not help: https://github.com/bitsandbytes-foundation/bitsandbytes/issues/838."""
+    python = make_venv(tmp_path / "venv", "3.11")
+    site_packages = unpack(TORCH_2_14, site_packages_of(python))
+    rename_torch(site_packages, "2.1.0+cu118")
+    rename(site_packages, "bitsandbytes", "0.41.2")
+    [finding] = [found for found in check(python) if found["message"].startswith("bitsandbytes ")]
+
+    assert finding["code"] == "ED311"
+    assert finding["message"].endswith("importing it fails where there is a GPU")
+    assert "libbitsandbytes_cuda118.so: libcu" in text_of(finding)
+    assert "CUDA Setup failed despite GPU being available" in text_of(finding)
+
+
+def test_a_second_name_of_the_runtime_does_no_harm(tmp_path: Path) -> None:
+    """bitsandbytes warned of it: https://github.com/bitsandbytes-foundation/bitsandbytes/issues/862."""
+    python = make_venv(tmp_path / "venv", "3.11")
+    site_packages = unpack(TORCH_2_14, site_packages_of(python))
+    toolkit = tmp_path / "cuda-13.0" / "lib64"
+    toolkit.mkdir(parents=True)
+    shutil.copy(site_packages / "nvidia" / "cu13" / "lib" / "libcudart.so.13", toolkit)
+    (toolkit / "libcudart.so").symlink_to("libcudart.so.13")
+
+    assert check(python, LD_LIBRARY_PATH=str(toolkit)) == []
