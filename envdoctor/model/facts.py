@@ -187,7 +187,7 @@ class ContestedFolder:
     """A folder of code that several distributions install into, over each other's files."""
 
     folder: str
-    distributions: tuple[str, ...]  # in order of the alphabet
+    distributions: tuple[str, ...]  # in order of the alphabet; one alone where libraries are not those that it brought
     contested: int  # how many files of code
     files: tuple[ContestedFile, ...]  # the first of them, compiled ones before others
 

@@ -1,4 +1,4 @@
-"""The files that several distributions of an environment brought, each with other content."""
+"""The files that several distributions of an environment brought, or one that is gone, each with other content."""
 
 import base64
 import hashlib
@@ -21,7 +21,8 @@ _BESIDE_PACKAGES = frozenset(
     | {b"notebooks", b"samples", b"scripts", b"share", b"src", b"test", b"tests", b"tools", b"utils"}
 )
 # Namespaces, below which the packages lie.
-_NAMESPACES = frozenset({b"nvidia", b"google", b"azure", b"sphinxcontrib", b"zope", b"backports"})
+_NVIDIA = b"nvidia"
+_NAMESPACES = frozenset({_NVIDIA, b"google", b"azure", b"sphinxcontrib", b"zope", b"backports"})
 _INIT = b"__init__.py"
 
 _LOOKED_AT = 40  # files of a folder: enough to tell whose they are
@@ -41,23 +42,48 @@ def find_contested_folders(
 ) -> tuple[ContestedFolder, ...] | Unavailable:
     """Find the folders whose code several distributions brought, and tell whose files lie there.
 
-    What they brought alike does not count, nor what differs in the marks of a namespace alone.
+    What they brought alike does not count, nor what differs in the marks of a namespace alone. Of NVIDIA's libraries,
+    those count too that are not what the only distribution that lists them brought.
     """
     if isinstance(distributions, Unavailable):
         return distributions
+    records = _read_records(distributions)
     claims: dict[tuple[str, bytes], list[_Claim]] = defaultdict(list)
-    for record in _sharing(_read_records(distributions)):
+    for record in _sharing(records):
         for path, digest, size in record.find_code():
             claims[record.location, path].append(_Claim(record.distribution, digest, size))
     folders: dict[tuple[str, bytes], dict[bytes, list[_Claim]]] = defaultdict(dict)
     for (location, path), claimants in claims.items():
         if len({claim.distribution for claim in claimants}) > 1 and len({claim.digest for claim in claimants}) > 1:
             folders[location, _package_of(path)][path] = claimants
-    return tuple(
+    shared = [
         _describe(location, package, contested)
         for (location, package), contested in sorted(folders.items())
         if any(not path.endswith(_INIT) for path in contested)
-    )
+    ]
+    known = {folder.folder for folder in shared}
+    return (*shared, *(folder for folder in _find_replaced(records) if folder.folder not in known))
+
+
+def _find_replaced(records: list["_Record"]) -> Iterator[ContestedFolder]:
+    """Yield the folders whose libraries one wheel of NVIDIA's lists alone, and in another size than they have.
+
+    Whoever wrote over them is not installed any more. Nothing else repacks or patches those libraries.
+    """
+    for record in (record for record in records if _NVIDIA in record.tops):
+        replaced: dict[bytes, dict[bytes, list[_Claim]]] = defaultdict(dict)
+        for path, digest, size in record.below(frozenset({_NVIDIA})).find_code():
+            if _COMPILED.search(path) and _has_another_size(os.path.join(record.location, _decode(path)), int(size)):
+                replaced[_package_of(path)][path] = [_Claim(record.distribution, digest, size)]
+        for package, files in sorted(replaced.items()):
+            yield _describe(record.location, package, files)
+
+
+def _has_another_size(path: str, size: int) -> bool:
+    try:
+        return os.stat(path).st_size != size
+    except OSError:  # it is gone, which is another fault
+        return False
 
 
 # --- lists of files ----------------------------------------------------------------------------------------------

@@ -11,12 +11,15 @@ from envdoctor.rules._coverage import short_path
 from envdoctor.rules._owners import (
     describe_files,
     describe_versions,
+    find_installed,
     main_owner,
     replacement_commands,
 )
+from envdoctor.rules._reinstall import reinstall
 
 _OF_NVIDIA = re.compile(r"/nvidia(/|$)")
 _ON_NVIDIA = re.compile(r"nvidia[-_]")
+_SHOWN = 4
 
 
 @rule("ED404", Severity.WARNING, "wheels of NVIDIA overwrote each other's libraries")
@@ -35,12 +38,13 @@ def overwritten_nvidia_library(
 
     ## How envdoctor knows
     The lists of installed files (RECORD) of both name the library, with other content. Size and hash of the file tell
-    whose it is. Wheels of two majors whose libraries have different names (`libcublas.so.11`, `libcublas.so.12`) get
-    along, and so do those of CUDA 13, which have a folder of their own (`nvidia/cu13`).
+    whose it is. Where one wheel alone lists it, and in another size, another one wrote over it and is not installed any
+    more. Wheels of two majors whose libraries have different names (`libcublas.so.11`, `libcublas.so.12`) get along,
+    and so do those of CUDA 13, which have a folder of their own (`nvidia/cu13`).
 
     ## Why it happens
     A lockfile or a requirements file names wheels for two majors, or two frameworks for different majors share an
-    environment.
+    environment. Or a folder was copied over another one.
 
     ## How to fix it
     Remove the wheels of both together, then install the one that torch asks for. To uninstall one of them alone
@@ -56,6 +60,9 @@ def overwritten_nvidia_library(
     owner_of_torch = next((each for each in distributions if torch and each.metadata_path == torch.distribution), None)
     asked = _find_asked(owner_of_torch, environment) if owner_of_torch else {}
     for folder in sorted(contested, key=lambda each: (each.folder, each.distributions)):
+        if len(folder.distributions) == 1:
+            yield _tell_replaced(folder, distributions, environment)
+            continue
         owner, wanted = main_owner([folder]), next(filter(asked.__contains__, folder.distributions), "")
         whose = f"what lies there is that of {owner}" if owner else "whose files lie there cannot be told"
         but = f", and torch asks for {wanted}" if wanted and wanted != owner else ""
@@ -69,6 +76,28 @@ def overwritten_nvidia_library(
             evidence=tuple(evidence),
             remedy=_remedy(folder, asked.get(wanted, ""), environment),
         )
+
+
+def _tell_replaced(
+    folder: ContestedFolder, distributions: tuple[Distribution, ...], environment: Environment | None
+) -> Finding:
+    """Tell of a folder that only one installed wheel claims: what wrote over it has left its files there."""
+    [name] = folder.distributions
+    installed = find_installed(name, distributions)
+    version = installed.version if installed and isinstance(installed.version, str) else ""
+    files = folder.files[:_SHOWN]
+    return Finding(
+        message=f"`{short_path(folder.folder)}` holds other libraries than {f'{name} {version}'.strip()} brought, "
+        "and no other wheel claims them",
+        evidence=tuple(
+            Evidence(source=short_path(file.path), value=f"has another size than the RECORD of {name} lists")
+            for file in files
+        ),
+        remedy=Remedy(
+            summary=f"install {name} over them again, so that they are what its metadata tell",
+            commands=(reinstall(name, version, environment),),
+        ),
+    )
 
 
 def _find_asked(owner: Distribution, environment: Environment | None) -> dict[str, str]:

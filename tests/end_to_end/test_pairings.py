@@ -101,6 +101,18 @@ def test_nccl_of_another_major_over_that_of_torch(cuda_torch: Path) -> None:
     assert "install nvidia-nccl-cu12==2.26.2, which torch asks for" in finding["remedy"]["summary"]
 
 
+def test_cudnn_that_is_not_the_one_of_its_metadata(cuda_torch: Path) -> None:
+    """https://github.com/jax-ml/jax/issues/16078: `pip show` tells 8.9.1.23, and torch loads 8.5.0."""
+    library = "nvidia/cudnn/lib/libcudnn.so.8"
+    install(cuda_torch, "nvidia-cudnn-cu11", "8.9.1.23", {library: "of 8.9.1"})
+    (cuda_torch / library).write_text("of 8.5.0, longer")
+
+    finding = check(cuda_torch)["ED404"]
+
+    assert "holds other libraries than nvidia-cudnn-cu11 8.9.1.23 brought" in finding["message"]
+    assert finding["remedy"]["commands"][0].endswith("nvidia-cudnn-cu11==8.9.1.23")
+
+
 def test_onnxruntime_over_onnxruntime_gpu(cuda_torch: Path) -> None:
     """https://github.com/microsoft/onnxruntime/issues/26996."""
     module = "onnxruntime/capi/onnxruntime_pybind11_state.so"

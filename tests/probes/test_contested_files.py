@@ -203,3 +203,24 @@ def test_pip_lets_the_second_wheel_write_over_the_first(tmp_path: Path) -> None:
     [folder] = find(site)
 
     assert owners(folder) == {"onnxruntime_pybind11_state.so": "onnxruntime-gpu"}
+
+
+def test_libraries_of_nvidia_may_be_those_of_a_wheel_that_is_gone(tmp_path: Path) -> None:
+    library = "nvidia/cudnn/lib/libcudnn.so.8"
+    install(tmp_path, "nvidia-cudnn-cu11", {library: "of 8.9", "nvidia/cudnn/__init__.py": ""})
+    install(tmp_path, "nvidia-nccl-cu11", {"nvidia/nccl/lib/libnccl.so.2": "of 2.14"})
+    (tmp_path / library).write_text("of 8.5, longer")
+
+    [folder] = find(tmp_path)
+
+    assert folder.folder == str(tmp_path / "nvidia" / "cudnn")
+    assert folder.distributions == ("nvidia-cudnn-cu11",)
+    assert owners(folder) == {"libcudnn.so.8": ""}
+
+
+def test_libraries_of_nvidia_that_are_gone_are_not_replaced(tmp_path: Path) -> None:
+    library = "nvidia/cudnn/lib/libcudnn.so.8"
+    install(tmp_path, "nvidia-cudnn-cu11", {library: "of 8.9"})
+    (tmp_path / library).unlink()
+
+    assert find(tmp_path) == ()

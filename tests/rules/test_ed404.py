@@ -56,3 +56,20 @@ def test_passes_over_requirements_that_cannot_be_read() -> None:
 
 def test_leaves_other_packages_to_others() -> None:
     assert not findings_with(a_contested_folder("onnxruntime", "onnxruntime", "onnxruntime-gpu", **{"x.so": ""}))
+
+
+def test_a_folder_of_one_wheel_may_hold_the_files_of_another() -> None:
+    """https://github.com/jax-ml/jax/issues/16078."""
+    [finding] = overwritten_nvidia_library(
+        contested_folders=(a_contested_folder("nvidia/cudnn", "nvidia-cudnn-cu11", **{"lib/libcudnn.so.8": ""}),),
+        distributions=(a_distribution("nvidia-cudnn-cu11", "8.9.1.23"),),
+        environment=an_environment(),
+    )
+
+    assert finding.message == (
+        "`nvidia/cudnn` holds other libraries than nvidia-cudnn-cu11 8.9.1.23 brought, and no other wheel claims them"
+    )
+    assert finding.remedy is not None
+    assert finding.remedy.commands == (
+        "/opt/env/bin/python -m pip install --force-reinstall --no-deps nvidia-cudnn-cu11==8.9.1.23",
+    )
