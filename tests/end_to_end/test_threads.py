@@ -155,7 +155,7 @@ BESIDE_TORCH = (
             name="kernelconv2d-cuda", library="kernelconv2d.so", lacks="_ZN2at19UndefinedTensorImpl10_singletonE"
         ),
         code="ED302",
-        message="was built for another torch than torch",
+        message="what it lacks is of torch 1.0 or older",
     ),
     Thread(
         url="https://github.com/facebookarchive/Polygames/issues/40",
