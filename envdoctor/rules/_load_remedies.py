@@ -70,6 +70,11 @@ def shorten_library_path(folders: tuple[str, ...], scene: Scene) -> Remedy:
     )
 
 
+def lengthen_library_path(folder: str) -> str:
+    """Write the command that puts a folder in front of LD_LIBRARY_PATH."""
+    return f'export LD_LIBRARY_PATH={shlex.quote(folder)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+
+
 def compile_anew(library: str) -> Remedy:
     """Have torch compile an extension again that it keeps."""
     folder = shlex.quote(posixpath.dirname(library))
@@ -304,7 +309,7 @@ def get_python(name: str, failure: LoadFailure, scene: Scene) -> Remedy:
             folder = posixpath.dirname(failure.holders[0])
             return Remedy(
                 summary=f"let the loader look into {folder} for it",
-                commands=(f'export LD_LIBRARY_PATH="{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"',),
+                commands=(lengthen_library_path(folder),),
             )
         return Remedy(
             summary=f"install the shared library of Python {version} (Debian and Ubuntu: libpython{version}), or use a "

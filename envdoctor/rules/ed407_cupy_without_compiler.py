@@ -8,6 +8,7 @@ from envdoctor.model.facts import CupyBuild, Environment, Gpu, TorchBuild, Varia
 from envdoctor.model.finding import Evidence, Finding, NotApplicable, Remedy, Severity
 from envdoctor.model.rule import Conclusions, rule
 from envdoctor.model.visibility import find_visible_gpus
+from envdoctor.rules._load_remedies import lengthen_library_path
 
 # The wheels of NVIDIA that bring a file of that name; there are none for CUDA before 11.7.
 _WHEELS = {
@@ -66,7 +67,7 @@ def cupy_without_compiler(
             evidence=(evidence, *(Evidence(source="file", value=path) for path in cupy.hidden)),
             remedy=Remedy(
                 summary="install CuPy 14 or newer, which looks there, or name the folder",
-                commands=(f'export LD_LIBRARY_PATH="{folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"',),
+                commands=(lengthen_library_path(folder),),
             ),
         )
         return

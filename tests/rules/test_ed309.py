@@ -161,7 +161,15 @@ def test_the_own_libpython_is_shown_to_the_loader(kb: KnowledgeBase) -> None:
 
     assert finding.message == "mmcv 1.7.2 needs `libpython3.10.so.1.0`, which the loader does not find"
     assert finding.remedy is not None
-    assert finding.remedy.commands == ('export LD_LIBRARY_PATH="/opt/env/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"',)
+    assert finding.remedy.commands == ('export LD_LIBRARY_PATH=/opt/env/lib"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"',)
+
+
+def test_a_folder_with_an_odd_name_can_be_pasted(kb: KnowledgeBase) -> None:
+    failure = a_missing_library("libpython3.10.so.1.0", holders=("/opt/a $(b)/libpython3.10.so.1.0",))
+    [finding] = judge(kb, a_failed_load(failure, needs_torch=False))
+
+    assert finding.remedy is not None
+    assert finding.remedy.commands[0].startswith("export LD_LIBRARY_PATH='/opt/a $(b)'\"$")
 
 
 def test_the_own_libpython_may_be_missing_altogether(kb: KnowledgeBase) -> None:

@@ -67,7 +67,7 @@ def test_fires_when_it_lies_where_an_older_cupy_does_not_look(findings_with: Cal
     )
     assert finding.evidence[1].value == HIDDEN
     assert finding.remedy is not None
-    assert f"{SITE_PACKAGES}/nvidia/cuda_nvrtc/lib$" in finding.remedy.commands[0]
+    assert f'={SITE_PACKAGES}/nvidia/cuda_nvrtc/lib"$' in finding.remedy.commands[0]
 
 
 def test_is_silent_when_it_is_found(findings_with: Callable[..., list[Finding]]) -> None:
