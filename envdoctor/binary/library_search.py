@@ -31,7 +31,7 @@ class SearchRules:
 class Folder:
     """One entry of a search path."""
 
-    path: str  # as the loader writes it, with a slash at its end
+    path: str  # as the loader writes it, with a slash at its end; "" is the working folder
     found_through: str  # "RPATH", "LD_LIBRARY_PATH", ...
 
 
@@ -41,7 +41,12 @@ def split_library_path(text: str) -> tuple[str, ...]:
 
 
 def split_preload(text: str) -> tuple[str, ...]:
-    """Split LD_PRELOAD at colons and blanks, and `/etc/ld.so.preload`, which has lines and comments as well."""
+    """Split LD_PRELOAD, which has no comments (elf/rtld.c, `handle_preload_list`)."""
+    return tuple(filter(None, re.split("[: ]", text)))
+
+
+def split_preload_file(text: str) -> tuple[str, ...]:
+    """Split `/etc/ld.so.preload`, which has lines and comments as well."""
     return tuple(filter(None, re.split(r"[: \t\n]", re.sub("#.*", "", text))))
 
 
@@ -61,8 +66,9 @@ def split_search_path(text: str, found_through: str, origin: str, rules: SearchR
 
 def expand_folders(entries: Sequence[str], found_through: str, origin: str, rules: SearchRules) -> tuple[Folder, ...]:
     """Turn entries into folders, each once; those whose variables have no value are left out."""
-    expanded = (expand(entry, origin, rules) if entry else "./" for entry in entries)
-    written = (folder.rstrip("/") + "/" for folder in expanded if folder)
+    expanded = ((entry, expand(entry, origin, rules)) for entry in entries)
+    # The working folder, which an empty entry stands for, is no part of the paths that the loader puts together.
+    written = (folder.rstrip("/") + "/" if entry else "" for entry, folder in expanded if folder or not entry)
     return tuple(Folder(folder, found_through) for folder in dict.fromkeys(written))
 
 

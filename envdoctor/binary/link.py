@@ -174,7 +174,9 @@ class _Loader:
         for loader in scope:  # it grows
             needed = state.needed.get(loader)
             if needed is None:
-                needed = state.needed[loader] = [self._map(state, name, loader) for name in loader.image.elf.needed]
+                # A name may begin with $ORIGIN; the loader puts the folder in its place before anything else.
+                names = (expand(name, loader.origin, self.rules) or name for name in loader.image.elf.needed)
+                needed = state.needed[loader] = [self._map(state, name, loader) for name in names]
             for loaded in needed:
                 if loaded not in listed:
                     listed.add(loaded)

@@ -26,8 +26,11 @@ class LinkMap:
     @property
     def chain(self) -> tuple[str, ...]:
         """The paths from what was opened down to this one."""
-        above = self.loader.chain if self.loader else ()
-        return (*above, self.path)
+        chain, loader = [self.path], self.loader
+        while loader:  # it may be longer than Python nests calls
+            chain.append(loader.path)
+            loader = loader.loader
+        return tuple(reversed(chain))
 
 
 @dataclass

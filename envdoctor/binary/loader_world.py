@@ -75,7 +75,7 @@ class World:
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder is there, asking once."""
         if path not in self.folders:
-            self.folders[path] = self.files.is_folder(path)
+            self.folders[path] = self.files.is_folder(path or ".")
         return self.folders[path]
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from envdoctor.binary.binding import as_text
 from envdoctor.binary.link import Process
 from envdoctor.binary.reader import BinaryError, open_file
 from envdoctor.kb import KnowledgeBase
+from envdoctor.kb.torch_symbols import is_torch_symbol
 from envdoctor.model.facts import Absence, Distribution, Environment, TorchBuild, Unavailable, Variable
 from envdoctor.model.loading import (
     FailedLoad,
@@ -148,8 +150,20 @@ class Prediction:
     def _comes_after_torch(self, opened: OpenedLibrary) -> bool:
         # cuDNN opens its parts itself, in the process of torch.
         return (
-            opened.needs_torch or opened.library.place.startswith("nvidia/") or self._owner(opened) in self._torch_users
+            opened.needs_torch
+            or opened.library.place.startswith("nvidia/")
+            or self._owner(opened) in self._torch_users
+            or (self.processes.torch_is_global and self._uses_symbols_of_torch(opened.library.path))
         )
+
+    def _uses_symbols_of_torch(self, path: str) -> bool:
+        """Tell it of extensions that are not linked to libraries of torch: up to 1.4 none was."""
+        try:
+            image = self.processes.alone.look(path)
+            references = image.symbols.read_references(with_weak=False) if image else []
+        except BinaryError:  # opening it says so
+            return False
+        return any(is_torch_symbol(as_text(reference.name)) for reference in references)
 
     @cached_property
     def _torch_users(self) -> frozenset[str]:

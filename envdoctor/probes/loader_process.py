@@ -48,6 +48,7 @@ class Processes:
     glibc: str
     library_path: tuple[str, ...]
     preload: tuple[str, ...]
+    torch_is_global: bool  # everything that is opened after torch finds its symbols
 
 
 def start_processes(
@@ -79,9 +80,11 @@ def _start(
     alone = start_process(LoaderFiles(), rules, executable, (*preload, *read_preload_file()))
     if isinstance(alone, LoadFailure):
         return Unavailable(f"the interpreter itself does not start: {alone.words}")
-    after_torch, failure = None, None
+    after_torch, failure, is_global = None, None, False
     if not isinstance(torch, Unavailable):
-        after_torch, failure = _import_torch(alone, _Torch(environment, torch, values))
+        imported = _Torch(environment, torch, values, read_torch_import(Path(torch.root)))
+        after_torch, failure = _import_torch(alone, imported)
+        is_global = imported.is_global
     return Processes(
         alone=alone,
         after_torch=after_torch,
@@ -89,6 +92,7 @@ def _start(
         glibc=".".join(map(str, rules.glibc)),
         library_path=rules.library_path,
         preload=preload,
+        torch_is_global=is_global,
     )
 
 
@@ -102,6 +106,12 @@ class _Torch:
     environment: Environment
     build: TorchBuild
     variables: dict[str, str]
+    steps: TorchImport
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the module is opened with RTLD_GLOBAL, as up to 1.4."""
+        return not self.steps.opens_global_deps or bool(self.variables.get("TORCH_USE_RTLD_GLOBAL"))
 
     @property
     def library_folder(self) -> str:
@@ -126,14 +136,14 @@ def _import_torch(alone: Process, torch: _Torch) -> tuple[Process | None, LoadFa
         failure = _try_to_open(process, path)
         if failure and os.path.basename(path).startswith("_ctypes"):
             return None, failure
-    steps = read_torch_import(Path(torch.build.root))
+    steps = torch.steps
     if not steps.opens_global_deps:
         _open_numpy(process, torch.environment)
-    if not steps.opens_global_deps or torch.variables.get("TORCH_USE_RTLD_GLOBAL"):
+    if torch.is_global:
         binding = Binding.NOW if torch.variables.get("LD_BIND_NOW") else Binding.LAZY
         failure = process.open(module, is_global=True, binding=binding)
     else:
-        failure = _open_global_deps(process, steps, torch) or process.open(module)
+        failure = _open_global_deps(process, torch) or process.open(module)
     if failure:
         return None, failure
     fuser = os.path.join(torch.library_folder, _FUSER)
@@ -166,7 +176,8 @@ def _find_standard_modules(environment: Environment) -> Iterable[str]:
             yield path
 
 
-def _open_global_deps(process: Process, steps: TorchImport, torch: _Torch) -> LoadFailure | None:
+def _open_global_deps(process: Process, torch: _Torch) -> LoadFailure | None:
+    steps = torch.steps
     path = os.path.join(torch.library_folder, "libtorch_global_deps.so")
     failure = process.open(path, is_global=True)
     if failure is None:

@@ -6,7 +6,7 @@ from itertools import compress, product
 
 from envdoctor.binary import elf as layout
 from envdoctor.binary.elf import parse_elf
-from envdoctor.binary.library_search import SearchRules, split_library_path, split_preload
+from envdoctor.binary.library_search import SearchRules, split_library_path, split_preload_file
 from envdoctor.binary.loadable import GlibcVersion, read_interpreter
 from envdoctor.binary.loader_cache import CachedLibrary, read_loader_cache
 from envdoctor.binary.reader import BinaryError, open_file
@@ -51,7 +51,7 @@ def read_interpreter_file(executable: str) -> tuple[int, str]:
 def read_preload_file() -> tuple[str, ...]:
     """Read what this machine preloads into every process, as vGPU managers have it, () where there is nothing."""
     try:
-        return split_preload(read_text(_PRELOAD))
+        return split_preload_file(read_text(_PRELOAD))
     except OSError:
         return ()
 

@@ -112,12 +112,17 @@ class Selection:
 
     def needs_torch(self, name: str) -> bool:
         """Tell whether a needed library is one of torch, or is one of the environment that needs such."""
-        if _OF_TORCH.match(name):
-            return True
-        if name not in self._torch_needs:
-            self._torch_needs[name] = False  # also where libraries need each other
-            self._torch_needs[name] = any(map(self.needs_torch, self._read_needed(name)))
-        return self._torch_needs[name]
+        waiting, reached = [name], {name}
+        while waiting:
+            each = waiting.pop()
+            if _OF_TORCH.match(each) or self._torch_needs.get(each):
+                self._torch_needs[name] = True
+                return True
+            following = () if each in self._torch_needs else self._read_needed(each)
+            waiting += (below for below in following if below not in reached)
+            reached.update(following)
+        self._torch_needs.update(dict.fromkeys(reached, False))
+        return False
 
     def _read_needed(self, name: str) -> tuple[str, ...]:
         path = self._own_libraries.get(name)

@@ -14,6 +14,7 @@ from envdoctor.binary.library_search import (
     find_cached,
     split_library_path,
     split_preload,
+    split_preload_file,
     split_search_path,
 )
 from envdoctor.binary.loader_cache import CachedLibrary, read_loader_cache
@@ -56,7 +57,7 @@ def test_what_has_no_value_leaves_nothing() -> None:
         ("", []),
         ("/a:/b/", ["/a/", "/b/"]),
         ("/a//:/a", ["/a/"]),
-        (":/a", ["./", "/a/"]),
+        (":/a", ["", "/a/"]),
         ("/", ["/"]),
         ("relative", ["relative/"]),
         ("/opt/$PLATFORM:/a", ["/a/"]),
@@ -72,7 +73,8 @@ def test_variables_of_the_process_are_split() -> None:
     assert split_library_path("") == ()
     assert split_library_path("/a;/b:") == ("/a", "/b", "")
     assert split_preload(" liba.so:/b.so  libc.so") == ("liba.so", "/b.so", "libc.so")
-    assert split_preload("# vGPU\n/usr/local/vgpu/libvgpu.so\t# more\n\n") == ("/usr/local/vgpu/libvgpu.so",)
+    assert split_preload("/a.so#1 /b.so") == ("/a.so#1", "/b.so")
+    assert split_preload_file("# vGPU\n/usr/local/vgpu/libvgpu.so\t# more\n\n") == ("/usr/local/vgpu/libvgpu.so",)
 
 
 @pytest.mark.parametrize(

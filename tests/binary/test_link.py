@@ -207,6 +207,26 @@ def test_an_empty_entry_of_the_library_path_is_the_working_folder(
     assert agreed([top], {"LD_LIBRARY_PATH": f"/nowhere{separator}"}) == [""]
 
 
+def test_a_damaged_file_in_the_working_folder_is_told_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = build_library(tmp_path / "libneeded.so")
+    top = build_library(tmp_path / "libtop.so", needs=[needed])
+    needed.write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+
+    assert agreed([top], {"LD_LIBRARY_PATH": ":/nowhere"}) == ["libneeded.so: file too short"]
+
+
+def test_a_needed_library_may_be_named_by_its_place(tmp_path: Path) -> None:
+    gone = build_library(tmp_path / "libgone.so", options=["-Wl,-soname,$ORIGIN/inner/libgone.so"])
+    top = build_library(tmp_path / "libtop.so", needs=[gone])
+
+    [words] = agreed([top])
+
+    assert words.startswith(f"{tmp_path}/inner/libgone.so: cannot open shared object file")
+
+
 def test_the_search_goes_past_files_for_other_machines_and_stops_at_damaged_ones(tmp_path: Path) -> None:
     needed = build_library(tmp_path / "good" / "libneeded.so")
     top = build_library(tmp_path / "libtop.so", needs=[needed])

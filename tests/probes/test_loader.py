@@ -309,6 +309,47 @@ def test_what_requires_torch_is_loaded_after_it(venv: Venv) -> None:
     assert (failed.needs_torch, failed.after_torch) == (False, True)
 
 
+def test_libraries_that_need_each_other_may_need_torch(venv: Venv) -> None:
+    torch = venv.torch()
+    folder = venv.package("x", "from . import _C\nfrom . import _D\n")
+    first = build_library(folder / "liba.so")
+    second = build_library(folder / "libb.so", needs=(first,))
+    build_library(first, needs=(second, torch))
+    for name, needed in {"_C": first, "_D": second}.items():
+        source = "void gone();" + init(name, "gone(); return 0;")
+        build_library(folder / f"{name}{SUFFIX}", source, needs=(needed,), options=("-Wl,--allow-shlib-undefined",))
+
+    modules = [failed for failed in venv.predict().failed if failed.module]
+    assert [(failed.module, failed.needs_torch) for failed in modules] == [("x._C", True), ("x._D", True)]
+
+
+def test_a_chain_may_be_longer_than_python_nests_calls(venv: Venv, tmp_path: Path) -> None:
+    folder = venv.package("x", "from . import _C\n")
+    end = build_library(tmp_path / "lib00000.so")
+    link = build_library(tmp_path / "lib11111.so", needs=(end,), options=("-Wl,-rpath,$ORIGIN",)).read_bytes()
+    (folder / "lib00000.so").write_bytes(end.read_bytes())
+    for number in range(1, 1200):
+        content = link.replace(b"lib00000.so", b"lib%05d.so" % (number - 1))
+        (folder / f"lib{number:05}.so").write_bytes(content.replace(b"lib11111.so", b"lib%05d.so" % number))
+    last = folder / "lib01199.so"
+    options = ("-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined")
+    source = "void gone();" + init("_C", "gone(); return 0;")
+    build_library(folder / f"_C{SUFFIX}", source, needs=(last,), options=options)
+
+    assert venv.fail().failure.words == venv.real_words("import x")
+
+
+def test_what_uses_symbols_of_an_old_torch_is_loaded_after_it(venv: Venv) -> None:
+    """Up to torch 1.4 extensions are not linked to its libraries, and many setup.py do not name torch."""
+    venv.torch("namespace c10 { void check() {} }")
+    source = "namespace c10 { void check(); }" + init("_C", "c10::check(); return 0;")
+    build_library(venv.package("x", "import torch\nfrom . import _C\n") / f"_C{SUFFIX}", source)
+
+    loader = venv.predict()
+
+    assert (loader.asked, loader.failed) == (1, ())
+
+
 @pytest.mark.parametrize("requirement", ["torch; extra == 'all'", "torchvision", "pytorch", "torch-geometric"])
 def test_what_only_may_be_used_with_torch_is_loaded_alone(requirement: str, venv: Venv) -> None:
     venv.torch()
