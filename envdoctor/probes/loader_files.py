@@ -7,9 +7,12 @@ from collections.abc import Hashable
 
 from envdoctor.binary.loadable import LibraryFile
 from envdoctor.binary.reader import BinaryError, Reader
+from envdoctor.errors import ProbeError
 
 # A process may have a thousand files open; an environment has more libraries.
 _MOST_OPEN = 200
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 # Headers and names are small and lie close together.
 _BLOCK = 4096
@@ -28,6 +31,7 @@ class LoaderFiles:
 
         Raises:
             OSError: the system refuses it.
+            ProbeError: this process, or the machine, has too many files open.
             BinaryError: it is a pipe or a device: the loader might wait for its bytes for ever.
 
         """
@@ -68,12 +72,28 @@ class LoaderFiles:
 
     def _descriptor(self, path: str) -> int:
         if path not in self._open:
-            # Without O_NONBLOCK, opening a pipe waits for a writer.
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = self._open_anew(path)
             if len(self._open) >= _MOST_OPEN:
                 os.close(self._open.pop(next(iter(self._open))))
             self._open[path] = descriptor
         return self._open[path]
+
+    def _open_anew(self, path: str) -> int:
+        # Without O_NONBLOCK, opening a pipe waits for a writer.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            return os.open(path, flags)
+        except OSError as exc:
+            # Our own want of descriptors is not what the loader would meet.
+            if exc.errno not in _OUT_OF_DESCRIPTORS:
+                raise
+        self.close()
+        try:
+            return os.open(path, flags)
+        except OSError as exc:
+            if exc.errno not in _OUT_OF_DESCRIPTORS:
+                raise
+            raise ProbeError(f"`{path}` cannot be opened here: {exc.strerror}") from exc
 
     def _reopen(self, path: str, identity: Hashable) -> int:
         descriptor = self._descriptor(path)

@@ -1,6 +1,8 @@
 """Files as the emulated loader sees them: many, of all kinds, and changed while they are read."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,33 @@ def test_more_files_are_read_than_a_process_may_have_open(tmp_path: Path) -> Non
 
     assert len(list(Path("/proc/self/fd").iterdir())) < 280
     assert [reader.peek(0, 10) for reader in readers] == [str(number).encode() for number in range(300)]
+
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+from envdoctor.errors import ProbeError
+from envdoctor.probes.loader_files import LoaderFiles
+
+paths = [str(path) for path in sorted(Path(sys.argv[1]).iterdir())]
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), 1000))
+try:
+    files = LoaderFiles()
+    print(len([files.open(path) for path in paths]))
+except ProbeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(12, "20\n"), (3, "/0` cannot be opened here: Too many open files\n")])
+def test_files_that_we_may_not_open_are_not_missing_ones(allowed: int, said: str, tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(allowed)]
+
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert answer.stdout.endswith(said)
 
 
 def test_two_paths_to_a_file_share_its_identity(tmp_path: Path) -> None:
