@@ -392,6 +392,15 @@ def a_failed_load(failure: LoadFailure, **changes: Any) -> FailedLoad:
     return replace(failed, **changes)
 
 
+def an_extension_of_another_torch(distribution: str, **changes: Any) -> FailedLoad:
+    """The extension `_C` of a distribution, which was built for another torch."""
+    library = f"{SITE_PACKAGES}/{distribution}/_C.so"
+    return a_failed_load(
+        a_missing_symbol("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs", file=library),
+        **{"library": library, "module": f"{distribution}._C", "distribution": distribution} | changes,
+    )
+
+
 def a_failed_load_from_the_cache(failure: LoadFailure) -> FailedLoad:
     """The extension of nvdiffrast, which torch compiled for itself."""
     library = "/home/user/.cache/torch_extensions/py310_cu124/nvdiffrast_plugin/nvdiffrast_plugin.so"

@@ -41,7 +41,6 @@ _VERSION_FLAG_BASE = 1
 _VERSION_FLAG_WEAK = 2
 _VERSION_INDEX = 0x7FFF
 _VERSION_HIDDEN = 0x8000
-_FIRST_VERSION = 2  # 0 and 1 are "local" and "global"
 _OLDEST_VERSION = 3  # references without a version take what has no later one
 
 # Far above what linkers write, far below what would hurt.

@@ -6,8 +6,15 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import Companion, Distribution
 from envdoctor.model.finding import Finding
 from envdoctor.rules.ed401_mismatched_companion import mismatched_companion
-from tests.builders import SITE_PACKAGES, a_companion, a_distribution, a_torch, an_environment
-from tests.loading import a_failed_load, a_loader
+from tests.builders import (
+    SITE_PACKAGES,
+    a_companion,
+    a_distribution,
+    a_loader,
+    a_torch,
+    an_environment,
+    an_extension_of_another_torch,
+)
 
 
 def findings_with(
@@ -200,18 +207,18 @@ def test_leaves_the_triton_of_conda_alone(kb: KnowledgeBase) -> None:
 
 
 def test_is_silent_where_the_loader_refuses_it(kb: KnowledgeBase) -> None:
-    loader = a_loader(failed=(a_failed_load("torchvision"),))
+    loader = a_loader(an_extension_of_another_torch("torchvision"))
     torchvision = a_torchvision("0.23.0", "torch==2.8.0")
 
     assert not findings_with("2.6.0+cu124", torchvision, loader=loader, kb=kb)
-    assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(failed=(a_failed_load("mmcv"),)), kb=kb)
+    assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(an_extension_of_another_torch("mmcv")), kb=kb)
 
 
 def test_speaks_where_what_the_loader_refuses_does_no_harm(kb: KnowledgeBase) -> None:
-    unused = a_failed_load("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
+    unused = an_extension_of_another_torch("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
     torchvision = a_torchvision("0.23.0", "torch==2.8.0")
 
-    assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(failed=(unused,)), kb=kb)
+    assert findings_with("2.6.0+cu124", torchvision, loader=a_loader(unused), kb=kb)
 
 
 def test_is_silent_about_what_the_interpreter_does_not_see(kb: KnowledgeBase) -> None:

@@ -6,8 +6,7 @@ from envdoctor.kb import KnowledgeBase
 from envdoctor.model.facts import CudaCheck
 from envdoctor.model.finding import Finding, NotApplicable
 from envdoctor.rules.ed402_companion_refusing_cuda import companion_refusing_cuda
-from tests.builders import a_companion, a_distribution, a_torch, an_environment
-from tests.loading import a_failed_load, a_loader
+from tests.builders import a_companion, a_distribution, a_loader, a_torch, an_environment, an_extension_of_another_torch
 
 
 def findings_with(name: str, version: str, check: CudaCheck, *, torch: str, kb: KnowledgeBase) -> list[Finding]:
@@ -69,11 +68,11 @@ def test_is_silent_where_the_loader_refuses_it_first(kb: KnowledgeBase) -> None:
     facts: dict[str, Any] = {"torch": a_torch("2.1.0+cu121"), "companions": (companion,), "kb": kb}
 
     assert companion_refusing_cuda(loader=a_loader(), **facts)
-    assert not companion_refusing_cuda(loader=a_loader(failed=(a_failed_load("torchvision"),)), **facts)
+    assert not companion_refusing_cuda(loader=a_loader(an_extension_of_another_torch("torchvision")), **facts)
 
 
 def test_has_nothing_to_judge_beside_a_torch_that_cannot_be_loaded(kb: KnowledgeBase) -> None:
-    failure = a_failed_load("torch").failure
+    failure = an_extension_of_another_torch("torch").failure
     conclusions = companion_refusing_cuda.check(torch=a_torch(), companions=(), loader=a_loader(torch=failure), kb=kb)
 
     assert list(conclusions) == [NotApplicable("torch itself cannot be loaded")]

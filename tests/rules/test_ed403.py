@@ -5,8 +5,15 @@ from envdoctor.model.facts import Companion, CudaCheck, Distribution, TorchFlavo
 from envdoctor.model.finding import Finding
 from envdoctor.model.loading import Loader
 from envdoctor.rules.ed403_companion_of_another_flavour import companion_of_another_flavour
-from tests.builders import SITE_PACKAGES, a_companion, a_distribution, a_torch, an_environment
-from tests.loading import a_failed_load, a_loader
+from tests.builders import (
+    SITE_PACKAGES,
+    a_companion,
+    a_distribution,
+    a_loader,
+    a_torch,
+    an_environment,
+    an_extension_of_another_torch,
+)
 
 
 def findings_with(
@@ -103,8 +110,8 @@ def test_is_silent_about_what_goes_together(kb: KnowledgeBase, torch: str, compa
 
 def test_others_speak_where_the_loader_or_the_code_refuses_it(kb: KnowledgeBase) -> None:
     torchvision = a_companion("torchvision", "0.16.0+cu118", cuda_check=CudaCheck.MAJOR)
-    refused = a_loader(failed=(a_failed_load("torchvision"),))
-    broken_torch = a_loader(torch=a_failed_load("torch").failure)
+    refused = a_loader(an_extension_of_another_torch("torchvision"))
+    broken_torch = a_loader(torch=an_extension_of_another_torch("torch").failure)
 
     assert findings_with("2.1.0+cu121", torchvision, kb=kb)
     assert findings_with("2.1.0+cu121", torchvision, kb=kb, loader=broken_torch)
@@ -113,7 +120,7 @@ def test_others_speak_where_the_loader_or_the_code_refuses_it(kb: KnowledgeBase)
 
 
 def test_speaks_where_what_the_loader_refuses_does_no_harm(kb: KnowledgeBase) -> None:
-    unused = a_failed_load("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
+    unused = an_extension_of_another_torch("torchvision", library=f"{SITE_PACKAGES}/torchvision/video_reader.so")
     torchvision = a_companion("torchvision", "0.16.2+cpu")
 
-    assert findings_with("2.1.2+cu121", torchvision, kb=kb, loader=a_loader(failed=(unused,)))
+    assert findings_with("2.1.2+cu121", torchvision, kb=kb, loader=a_loader(unused))

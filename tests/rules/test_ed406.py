@@ -5,8 +5,7 @@ import pytest
 from envdoctor.model.facts import Distribution
 from envdoctor.model.finding import Finding
 from envdoctor.rules.ed406_older_nvidia_library import older_nvidia_library
-from tests.builders import a_distribution, a_torch, an_environment
-from tests.loading import a_failed_load, a_loader
+from tests.builders import a_distribution, a_loader, a_torch, an_environment, an_extension_of_another_torch
 
 TORCH = a_torch("2.5.1+cu124")
 WITH_CUDA = "; sys_platform == 'linux' and extra == 'with-cuda'"
@@ -105,7 +104,9 @@ def test_is_silent_about_torch_where_the_loader_refuses_it() -> None:
     installed = (torch, a_distribution("nvidia-nccl-cu12", "2.18.1"))
 
     assert findings_with(*installed, torch=TORCH, loader=a_loader())
-    assert not findings_with(*installed, torch=TORCH, loader=a_loader(torch=a_failed_load("torch").failure))
+    assert not findings_with(
+        *installed, torch=TORCH, loader=a_loader(torch=an_extension_of_another_torch("torch").failure)
+    )
 
 
 def test_is_silent_about_the_cudnn_of_a_torch_that_uses_the_wheel() -> None:
