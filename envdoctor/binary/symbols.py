@@ -6,7 +6,7 @@ gigabyte fill tens of megabytes.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -48,6 +48,7 @@ _LARGEST_TABLE = 1 << 28
 _MOST_VERSIONS = 1 << 15
 _LARGEST_STRINGS_IN_MEMORY = 16 << 20
 _USUAL_NAME = 256
+_BYTES_PER_NAME = 2048  # that are read in the time that one name by itself takes
 _CHAIN_STEP = 1 << 12
 _LOWEST_BITS = bytes(octet & 1 for octet in range(256))
 
@@ -129,17 +130,33 @@ class SymbolTable:
             BinaryError: the tables are damaged or cut off.
 
         """
+        candidates = self._find_candidates(name, hash_value)
+        return bool(candidates) and self._is_matched(candidates, name, version)
+
+    def may_define(self, name: bytes) -> bool:
+        """Tell by hashes, without the tables of symbols and names: one of a thousand million names is mistaken.
+
+        Raises:
+            BinaryError: the tables are damaged or cut off.
+
+        """
+        if self._gnu_table is None:  # whose chains are of names with whatever hashes
+            return self.defines(name, 0, None)
+        return bool(self._find_candidates(name, gnu_hash(name)))
+
+    def _find_candidates(self, name: bytes, hash_value: int) -> Sequence[int]:
         # This runs tens of thousands of times per process: the Bloom filter answers nearly always, so it comes first.
         if (table := self._gnu_table) is None:
-            return self._is_matched(self._find_by_system_v(name), name, version)
-        bloom, bloom_mask, shift, buckets, first, chains = table
+            return self._find_by_system_v(name)
+        bloom, bloom_mask, shift, buckets, first = table
         word = bloom[(hash_value >> 6) & bloom_mask]
         if not (word >> (hash_value & 63)) & (word >> ((hash_value >> shift) & 63)) & 1:
-            return False
+            return ()
         start = buckets[hash_value % len(buckets)]
         if start < first:
-            return False
+            return ()
         candidates = []
+        chains = self._chains
         wanted = hash_value | 1  # the lowest bit marks the end of a chain
         for symbol in range(start, first + len(chains)):
             chained = chains[symbol - first]
@@ -147,7 +164,7 @@ class SymbolTable:
                 candidates.append(symbol)
             if chained & 1:
                 break
-        return bool(candidates) and self._is_matched(candidates, name, version)
+        return candidates
 
     def _find_by_system_v(self, name: bytes) -> list[int]:
         if (table := self._system_v_table) is None:
@@ -160,7 +177,7 @@ class SymbolTable:
             index = chains[index]
         return found
 
-    def _is_matched(self, candidates: list[int], name: bytes, version: Version | None) -> bool:
+    def _is_matched(self, candidates: Sequence[int], name: bytes, version: Version | None) -> bool:
         """Choose among the definitions of a name as `do_lookup_x` and `check_match` do."""
         defaults = []
         table, end = self._symbol_table, len(self._symbol_table)
@@ -222,7 +239,7 @@ class SymbolTable:
             versions: Iterable[int] = repeat(0, count)
         else:
             versions = memoryview(self.elf.reader.read(self._version_symbols, count * _HALF.size)).cast("H")
-        name_at = self._name_reader()
+        name_at = self._name_reader(count)
         version_of = self._versions.get
         found = []
         # Columns of the table: made of them are only the few fields that are needed.
@@ -267,9 +284,10 @@ class SymbolTable:
             max(self.read_relocated(with_calls=True), default=-1) + 1
         )  # nothing is defined, and linkers write any number
 
-    def _name_reader(self) -> Callable[[int], bytes]:
-        """Choose how names are read: a table of moderate size is read whole, once for all names."""
-        content = self._strings
+    def _name_reader(self, count: int) -> Callable[[int], bytes]:
+        """Choose how *count* names are read: one by one where the table holds far more, else it is read whole, once."""
+        start, end = self.elf.dynamic_strings
+        content = self._strings if end - start <= count * _BYTES_PER_NAME else None
         if content is None:
             return self._name_at
 
@@ -367,7 +385,7 @@ class SymbolTable:
         if self._gnu_table is None:
             count = 0 if self._system_v_table is None else len(self._system_v_table[1])
         else:
-            count = self._gnu_table[4] + len(self._gnu_table[5])
+            count = self._gnu_table[4] + len(self._chains)
         return self._read_at(self._symbols, count * _SYMBOL.size)
 
     @cached_property
@@ -391,8 +409,8 @@ class SymbolTable:
         return self.elf.dynamic_value(layout.TAG_VERSION_DEFINITIONS) is not None
 
     @cached_property
-    def _gnu_table(self) -> "tuple[memoryview, int, int, memoryview, int, memoryview] | None":
-        """Bloom filter, mask of its index, its shift, buckets, number of the first symbol that has a hash, chains."""
+    def _gnu_table(self) -> "tuple[memoryview, int, int, memoryview, int] | None":
+        """Bloom filter, mask of its index, its shift, buckets, number of the first symbol that has a hash."""
         place = self._offset_of(layout.TAG_GNU_HASH)
         if place is None:
             return None
@@ -403,8 +421,17 @@ class SymbolTable:
         bloom = self._read_at(place, bloom_size * _WORD)
         place += bloom_size * _WORD
         buckets = memoryview(self._read_at(place, bucket_count * 4)).cast("I")
-        chains = self._read_chains(place + bucket_count * 4, first, max(buckets))
-        return memoryview(bloom).cast("Q"), bloom_size - 1, shift, buckets, first, memoryview(chains).cast("I")
+        return memoryview(bloom).cast("Q"), bloom_size - 1, shift, buckets, first
+
+    @cached_property
+    def _chains(self) -> memoryview:
+        """The hashes of all symbols that have one, from the first on, as the GNU hash table lists them."""
+        place = self._offset_of(layout.TAG_GNU_HASH)
+        if place is None or self._gnu_table is None:
+            return memoryview(b"").cast("I")
+        bloom, _, _, buckets, first = self._gnu_table
+        place += _GNU_HASH.size + bloom.nbytes + buckets.nbytes
+        return memoryview(self._read_chains(place, first, max(buckets))).cast("I")
 
     def _read_chains(self, place: int, first: int, last_start: int) -> bytes:
         """Read the hashes of all symbols: up to the end of the chain that begins last."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from envdoctor.binary.link import Process
 from envdoctor.binary.reader import BinaryError
-from envdoctor.binary.symbols import SymbolTable, gnu_hash
+from envdoctor.binary.symbols import SymbolTable
 from envdoctor.kb import KnowledgeBase
 from envdoctor.kb.tables import LoadEffect
 from envdoctor.model import bitsandbytes
@@ -141,7 +141,7 @@ class Selection:
 
     def _is_module(self, symbols: SymbolTable, stem: str) -> bool:
         names = (f"{function}{stem}".encode() for function in self._init_functions)
-        return any(symbols.defines(name, gnu_hash(name), None) for name in names)
+        return any(symbols.may_define(name) for name in names)
 
     @cached_property
     def _init_functions(self) -> tuple[str, ...]:
