@@ -32,6 +32,7 @@ from envdoctor.model.facts import (
     MetadataKind,
     NvmlCode,
     NvmlSession,
+    NvrtcBuiltins,
     PathSource,
     PciGpu,
     SearchEntry,
@@ -241,6 +242,21 @@ def a_cupy(distribution: str = "cupy-cuda12x", version: str = "13.6.0", **change
         hidden=(),
     )
     return replace(build, **changes)
+
+
+def an_nvrtc(**changes: Any) -> NvrtcBuiltins:
+    """NVRTC of CUDA 10.2, whole."""
+    folder = "/usr/local/cuda-10.2/lib64"
+    builtins = NvrtcBuiltins(
+        nvrtc=f"{folder}/libnvrtc.so.10.2",
+        nvrtc_cuda=CudaVersion(10, 2),
+        name="libnvrtc-builtins.so",
+        path=f"{folder}/libnvrtc-builtins.so",
+        found_through="ld.so.cache",
+        builtins_cuda=CudaVersion(10, 2),
+        right=f"{folder}/libnvrtc-builtins.so",
+    )
+    return replace(builtins, **changes)
 
 
 # --- how what is installed lies there ----------------------------------------------------------------------------

@@ -193,6 +193,19 @@ class ContestedFolder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NvrtcBuiltins:
+    """The library of built-in functions that an NVRTC opens by name when it compiles."""
+
+    nvrtc: str  # file of the compiler
+    nvrtc_cuda: CudaVersion
+    name: str  # what it asks for: "libnvrtc-builtins.so" up to CUDA 10.2, "libnvrtc-builtins.so.12.1"
+    path: str  # what the loader takes for it
+    found_through: str  # see `LoadedLibrary`
+    builtins_cuda: CudaVersion  # of that file
+    right: str  # the file of the compiler's own release beside it, "" when there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CupyBuild:
     """CuPy, and where the compiler lies that it loads by name to build its kernels."""
 
@@ -201,6 +214,7 @@ class CupyBuild:
     nvrtc: str  # the soname that it asks for: "libnvrtc.so.12"
     findable: tuple[str, ...]  # files of that name that it finds
     hidden: tuple[str, ...]  # those beside it that it finds only once something else has loaded them
+    builtins: NvrtcBuiltins | None = None  # None when they, or their releases, are not known
 
 
 # --- device code -------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def collect(plan: Plan, kb: "KnowledgeBase", *, meanwhile: "Callable[[Facts], ob
             triton=_attempt(lambda: triton.read_triton_build(examined, installed, variables)),
             companions=_attempt(lambda: companions.find_companions(examined, installed)),
             contested_folders=_attempt(lambda: contested_files.find_contested_folders(installed)),
-            cupy=_attempt(lambda: cupy.read_cupy_build(examined, installed)),
+            cupy=_attempt(lambda: cupy.read_cupy_build(examined, installed, variables)),
             device_code=device_code,
             cpu_only_extensions=_attempt(lambda: extensions.find_cpu_only_extensions(examined, installed, torch, kb)),
             jit_extensions=jit_extensions,

@@ -3,15 +3,16 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from packaging.version import Version
 
-from envdoctor.model.facts import Absence, CupyBuild, Distribution, Environment, MetadataKind, Unavailable
+from envdoctor.model.facts import Absence, CupyBuild, Distribution, Environment, MetadataKind, Unavailable, Variable
 from envdoctor.probes.driver_libraries import find_library
 from envdoctor.probes.foreign_files import read_text
 from envdoctor.probes.import_path import find_import_packages
+from envdoctor.probes.nvrtc import find_builtins
 
 _PREFIX = "cupy-cuda"
 _WHEEL = re.compile(rf"{_PREFIX}\d{{1,2}}[\dx]")
@@ -23,9 +24,11 @@ _FIRST_WITH_PATHFINDER = Version("14.0.0a1")
 
 
 def read_cupy_build(
-    environment: Environment, distributions: tuple[Distribution, ...] | Unavailable
+    environment: Environment,
+    distributions: tuple[Distribution, ...] | Unavailable,
+    variables: Iterable[Variable],
 ) -> CupyBuild | Unavailable:
-    """Find the libnvrtc that CuPy would load here."""
+    """Find the libnvrtc that CuPy would load here, and what that would load."""
     if isinstance(distributions, Unavailable):
         return distributions
     wheels = {each.name: each for each in distributions if _is_wheel(each)}
@@ -43,6 +46,8 @@ def read_cupy_build(
         nvrtc=soname,
         findable=(*searched, *others) if finds_all else searched,
         hidden=() if finds_all else others,
+        # Newer ones take NVIDIA's wheels first; all that they support ask for their builtins by release.
+        builtins=find_builtins(soname, environment, variables) if searched and not finds_all else None,
     )
 
 

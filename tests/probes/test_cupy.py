@@ -20,7 +20,7 @@ def environment_of(prefix: Path, kind: str = "venv") -> Environment:
 
 
 def read(environment: Environment, cupy: Distribution) -> CupyBuild:
-    build = read_cupy_build(environment, (cupy,))
+    build = read_cupy_build(environment, (cupy,), ())
     assert isinstance(build, CupyBuild)
     return build
 
@@ -59,7 +59,7 @@ def test_of_two_wheels_the_one_whose_files_lie_there_counts(tmp_path: Path, cuda
     (package / "__init__.py").touch()
     (package / ".data" / "_wheel.json").write_text(json.dumps({"cuda": cuda, "packaging": "pip"}))
     wheels = (a_distribution("cupy-cuda11x", "13.6.0"), a_distribution("cupy-cuda12x", "14.2.0"))
-    build = read_cupy_build(environment_of(tmp_path), wheels)
+    build = read_cupy_build(environment_of(tmp_path), wheels, ())
 
     assert isinstance(build, CupyBuild)
     assert build.nvrtc == soname
@@ -121,10 +121,10 @@ def test_the_python_of_conda_finds_the_libraries_beside_it(tmp_path: Path) -> No
     ],
 )
 def test_others_are_not_judged(tmp_path: Path, other: Distribution) -> None:
-    build = read_cupy_build(environment_of(tmp_path), (other,))
+    build = read_cupy_build(environment_of(tmp_path), (other,), ())
 
     assert build == Unavailable("no wheel of CuPy is installed", Absence.NOT_APPLICABLE)
 
 
 def test_without_distributions_there_is_a_reason(tmp_path: Path) -> None:
-    assert read_cupy_build(environment_of(tmp_path), Unavailable("locked")) == Unavailable("locked")
+    assert read_cupy_build(environment_of(tmp_path), Unavailable("locked"), ()) == Unavailable("locked")
