@@ -26,7 +26,7 @@ Finding = dict[str, Any]
 
 OWN_VERSION = "{}.{}".format(*sys.version_info)
 NOT_FOUND = "cannot open shared object file: No such file or directory"
-JUDGED = ("ED3", "ED209", "ED216")
+JUDGED = ("ED3", "ED209", "ED216", "ED408")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,3 +442,26 @@ def test_a_second_name_of_the_runtime_does_no_harm(tmp_path: Path) -> None:
     (toolkit / "libcudart.so").symlink_to("libcudart.so.13")
 
     assert check(python, LD_LIBRARY_PATH=str(toolkit)) == []
+
+
+@needs_compiler
+@pytest.mark.parametrize(("order", "codes"), [(("11.6", "10.2"), ["ED408"]), (("10.2", "11.6"), [])])
+def test_nvrtc_takes_the_builtins_that_the_loader_finds_first(
+    order: tuple[str, ...], codes: list[str], tmp_path: Path
+) -> None:
+    """Those of a second toolkit, for the CuPy of pip that was tried first: https://github.com/cupy/cupy/issues/7560."""
+    python = make_venv(tmp_path / "venv", "3.11")
+    package = Package(name="cupy-cuda102", version="12.0.0", module="cupy", library="-")
+    package.install(site_packages_of(python))
+    builtins = "libnvrtc-builtins.so"
+    for release in order:
+        toolkit = tmp_path / f"cuda-{release}"
+        build_library(toolkit / f"{builtins}.{release}")
+        (toolkit / builtins).symlink_to(f"{builtins}.{release}")
+    asks = f'extern "C" const char name[] = "\\0{builtins}";'
+    build_library(tmp_path / "cuda-10.2" / "libnvrtc.so.10.2", asks, options=("-Wl,-rpath,$ORIGIN,--enable-new-dtags",))
+    findings = check(python, LD_LIBRARY_PATH=":".join(str(tmp_path / f"cuda-{release}") for release in order))
+
+    assert [finding["code"] for finding in findings] == codes
+    assert all("NVRTC of CUDA 10.2, which takes the built-in functions of CUDA 11.6" in text_of(f) for f in findings)
+    assert all(f"={tmp_path}/cuda-10.2" in remedy_of(finding) for finding in findings)
