@@ -10,7 +10,9 @@ from typing import Any
 
 from envdoctor.errors import EnvdoctorError
 
-_CHUNK = 1 << 20
+# The memory of larger pieces comes from the system anew each time, which takes longer than to read into it.
+_CHUNK = 1 << 17
+_LONGEST_TEXT = 1 << 20
 
 
 class BinaryError(EnvdoctorError):
@@ -81,7 +83,7 @@ class Reader(ABC):
         # Names are short: one small read nearly always holds the end.
         piece = self.peek(offset, min(256, limit - offset))
         if (length := piece.find(b"\0")) < 0:
-            end = self.find(b"\0", offset, min(limit, offset + _CHUNK))
+            end = self.find(b"\0", offset, min(limit, offset + _LONGEST_TEXT))
             if end < 0:
                 raise BinaryError("a string without an end", offset)
             piece, length = self.read(offset, end - offset), end - offset
