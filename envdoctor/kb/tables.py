@@ -12,6 +12,8 @@ from packaging.version import Version
 from envdoctor.model.arch import Arch, ComputeCapability
 from envdoctor.model.versions import CudaVersion, DriverRelease, PtxIsaVersion
 
+_WILDCARD = re.compile(r"[*?\[]")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -241,8 +243,12 @@ class LoadEffectRow(Row):
 
     def concerns(self, library: str, version: str) -> bool:
         """Tell whether a library, by its path, is meant; without a version only by rows for all versions."""
-        return fnmatchcase(f"/{library}", f"*/{self.library}") and (
-            not self.versions or _is_version_in(version, self.versions)
+        # Patterns are compiled when first used: of most of them the beginning tells enough.
+        beginning = _WILDCARD.split(self.library, maxsplit=1)[0]
+        return (
+            f"/{beginning}" in f"/{library}"
+            and fnmatchcase(f"/{library}", f"*/{self.library}")
+            and (not self.versions or _is_version_in(version, self.versions))
         )
 
 
